@@ -125,7 +125,8 @@ class AgentActor:
             devices=self._own,
             link=link,
             runners=attempt_runners(
-                owner, folder, content, stacks_folder(home), self._phones, self._metrics.read, meter
+                *(owner, folder, content, stacks_folder(home)),
+                *(self._phones, self._metrics.read, meter, self._host),
             ),
             folder=folder,
             clock=host_clock(),

@@ -15,16 +15,19 @@ from agents.attempts.paired import paired_runs, paired_workers
 from agents.attempts.phone import PhoneRunner
 from agents.attempts.profiled import ProfiledRunner
 from agents.attempts.protocol import AttemptRunner
+from agents.attempts.reference_run import ReferenceRuns
+from agents.attempts.referenced import ReferencedRunner
 from agents.attempts.worker_process import WorkerProcess
 from agents.energy.meter import Meter
 from agents.inference.content import Content
+from agents.inference.reference_answers import ReferenceAnswers
 from agents.inference.runner.spec import SCENARIOS
 from agents.phones.discovery import Phones
 from agents.remotes.local import LocalRemote
 from agents.remotes.remote import Remote
 from agents.stacks.interpreter import stack_worker
 from controller.contracts.base import Scalar
-from controller.contracts.device import DeviceKind
+from controller.contracts.device import Device, DeviceKind
 from controller.contracts.result import Outcome
 from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
 
@@ -62,12 +65,13 @@ def attempt_runners(
     phones: Phones,
     on_conditions: Callable[[str, Mapping[str, Scalar]], None],
     meter: Meter | None,
+    this_host: Device,
 ) -> dict[DeviceKind, AttemptRunner]:
     """Return the runner for each kind of device; each wraps others, listed from the outside in.
 
     owner: the agent's id, which marks its processes. folder: the agent's folder. stacks: folder
     with the stacks' environments. on_conditions: called with a phone's id and conditions. meter:
-    the user's power meter, which runs beside each run.
+    the user's power meter, which runs beside each run. this_host: where references are computed.
     """
     host = LocalRemote.of(folder / "device", owner)
     workers = WorkerProcess(owner, partial(stack_worker, stacks))
@@ -76,9 +80,10 @@ def attempt_runners(
     training = ProfiledRunner(timed, workers, KeptPeaks(folder / "peaks"))
     on_host = metered(DeviceRunner(lambda _: host, content), meter, lambda _: host)
     on_phone = metered(DeviceRunner(phones.remote_of, content), meter, phones.remote_of)
+    servers = ExclusiveHostRunner(RunnerByProgram(training, queried, paired_runs(on_host), host))
+    on_phones = PhoneRunner(paired_runs(on_phone), phones, on_conditions)
+    references = ReferenceRuns(content, host, this_host, ReferenceAnswers(folder / "references"))
     return {
-        DeviceKind.CPU_HOST: ExclusiveHostRunner(
-            RunnerByProgram(training, queried, paired_runs(on_host), host)
-        ),
-        DeviceKind.ANDROID: PhoneRunner(paired_runs(on_phone), phones, on_conditions),
+        DeviceKind.CPU_HOST: ReferencedRunner(servers, references),
+        DeviceKind.ANDROID: ReferencedRunner(on_phones, references),
     }

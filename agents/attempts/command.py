@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from agents.attempts.on_device import LoadGenRunner, not_started, run_folder, short, task_of
+from agents.attempts.on_device import LoadGenRunner, task_of
+from agents.attempts.runner_program import not_started, run_folder, short
 from agents.attempts.worker_protocol import MessageReader
 from agents.host.disturbance import judged
 from agents.host.exit_reason import WorkerExit, outcome_of

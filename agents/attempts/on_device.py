@@ -5,7 +5,6 @@ Works on a phone over adb and on this host: only the Remote differs.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -13,8 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from agents.attempts.worker_protocol import MessageReader
-from agents.host.exit_reason import WorkerExit, outcome_of
+from agents.attempts.runner_program import run_folder, run_runner, write_spec
 from agents.inference.content import Content, Ready, score_answers
 from agents.inference.image_spec import image_spec
 from agents.inference.on_device_result import (
@@ -30,10 +28,7 @@ from agents.inference.requirements import untold
 from agents.inference.requirements_probe import require
 from agents.inference.run_length import MADE_UP_SAMPLES, loadgen_spec
 from agents.remotes.remote import (
-    NOT_STARTED,
     RUNS,
-    Ended,
-    FaultKind,
     Remote,
     RemoteFault,
     failure_of,
@@ -42,13 +37,11 @@ from controller.contracts.device import Device, DeviceKind
 from controller.contracts.errors import UserError, WorkerFault
 from controller.contracts.mobile import OnDevice, Top1
 from controller.contracts.policy import load_policy
-from controller.contracts.result import Blame, Environment, Failure, Outcome, Result, Validity
+from controller.contracts.result import Environment, Outcome, Result, Validity
 from controller.contracts.wire import Job, OnDeviceProgram, Progress, WorkerSpec
 from models.mobile.preparation import MODEL
 
 log = logging.getLogger(__name__)
-PREPARE_S = 20.0
-"""Deadline in seconds for the short commands around a run."""
 MODES: Mapping[str, tuple[str, ...]] = {
     "performance": ("performance",),
     "accuracy": ("accuracy",),
@@ -143,19 +136,13 @@ async def _measure(
     logs = site.folder / mode
     on_host = spec.device.kind is DeviceKind.CPU_HOST
     told = runner_spec(spec.job, site.ready, site.files, logs, mode) | {"watch_host": on_host}
-    settings = json.dumps(told).encode()
     path = site.folder / f"{mode}.json"
-    await short(site.remote, "sh", "-c", 'cat > "$1"', "sh", str(path), stdin=settings)
-    reader = MessageReader(on_progress)
-    # Name the shell explicitly: the interpreter in the script's first line may not exist on the
-    # device.
-    command = ["sh", str(site.bundle / "run"), str(path)]
+    await write_spec(site.remote, path, told)
     now = time.monotonic()
     ready_s, left_s = now - site.began, max(0.0, ends_at - now)
-    ended = await site.remote.stream(command, left_s, reader.take)
-    outcome = not_started(ended, reader) or outcome_of(_exit(ended, reader, spec.job.deadline_s))
-    if isinstance(outcome, Failure):
-        raise WorkerFault(outcome)
+    outcome = await run_runner(
+        site.remote, site.bundle, path, (left_s, spec.job.deadline_s), on_progress
+    )
     if fewer := fewer_held(outcome):
         log.warning("%s on %s: %s", spec.job.workload, spec.device.id, fewer)
     target = Path(spec.artefact_dir) / mode
@@ -222,64 +209,3 @@ def runner_spec(
     if isinstance(workload.output, Top1):
         told["first_class"] = workload.output.offset
     return {**told, **image_spec(workload.input), **loadgen_spec(job, mode, workload.run_lengths)}
-
-
-def not_started(ended: Ended, reader: MessageReader) -> Failure | None:
-    """Return the failure to start the runner, or None if it has started."""
-    if reader.began or ended.past_deadline or ended.exit_code not in NOT_STARTED:
-        return None
-    said = ended.stderr.decode(errors="replace").strip() or reader.garbled or ""
-    words = said.splitlines()[-1] if said else f"exit status {ended.exit_code}"
-    message = f"cannot start the runner on the device: {words}"
-    return Failure(
-        blame=Blame.DEVICE,
-        kind=FaultKind.NO_EXEC,
-        message=message,
-        output=said,
-        exit_code=ended.exit_code,
-    )
-
-
-def _exit(ended: Ended, reader: MessageReader, deadline_s: float) -> WorkerExit:
-    signalled = ended.exit_code > 128  # a shell reports a signal as 128 + its number
-    return WorkerExit(
-        returncode=128 - ended.exit_code if signalled else ended.exit_code,
-        last_message=reader.last,
-        garbled=reader.garbled if not ended.merged else None,
-        past_deadline_s=deadline_s if ended.past_deadline else None,
-        out_of_memory=ended.out_of_memory,
-        output=ended.stderr.decode(errors="replace"),
-    )
-
-
-@asynccontextmanager
-async def run_folder(remote: Remote, folder: PurePosixPath) -> AsyncIterator[None]:
-    """Make a run's folder on a device and remove it after the block, unless the device fails."""
-    await short(remote, "mkdir", "-p", str(folder))
-    in_trouble = False
-    try:
-        yield
-    except RemoteFault as fault:
-        in_trouble = fault.blame is not Blame.WORKLOAD
-        raise
-    finally:
-        if not in_trouble:
-            await _remove(remote, folder)
-
-
-async def _remove(remote: Remote, folder: PurePosixPath) -> None:
-    """Remove a run's folder; on failure, it is removed when the device is next taken in."""
-    try:
-        await short(remote, "rm", "-rf", str(folder))
-    except (RemoteFault, WorkerFault) as trouble:
-        log.warning("%s is left for now: %s", folder, trouble)
-
-
-async def short(remote: Remote, *argv: str, stdin: bytes = b"") -> bytes:
-    """Return the output of a short command around a run; raises RemoteFault, WorkerFault."""
-    done = await remote.run(argv, PREPARE_S, stdin)
-    if done.exit_code != 0:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip()[-300:]
-        message = f"{argv[0]} on the device exited with status {done.exit_code}: {said}"
-        raise WorkerFault(Failure(blame=Blame.DEVICE, kind="command", message=message))
-    return done.stdout

@@ -25,7 +25,15 @@ from controller.contracts.base import Scalar, digest
 from controller.contracts.catalog import user_tasks
 from controller.contracts.command import Command, CommandFile
 from controller.contracts.mobile import OnDevice
-from models.mobile.preparation import DEVICE, Prepared, PrepareOrder, Scored, ScoreOrder
+from models.mobile.preparation import (
+    DEVICE,
+    Compared,
+    CompareOrder,
+    Prepared,
+    PrepareOrder,
+    Scored,
+    ScoreOrder,
+)
 from models.mobile.store import Store, pins_of, stored
 
 DEADLINE_S = 1800.0
@@ -172,6 +180,19 @@ class Content:
                 tree = await asyncio.to_thread(Tree.of, folder / DEVICE, self.folder)
                 self._ready[key] = Ready(tree, workload, folder, done.samples, done.has_truth)
             return self._ready[key]
+
+
+async def compare_answers(ready: Ready, answers: Path, reference: Path, compared: int) -> Compared:
+    """Compare an accuracy run's answers with a reference's; raises UserError, WorkerFault."""
+    order = CompareOrder(
+        workload=ready.workload,
+        folder=ready.folder,
+        samples=ready.samples,
+        answers=answers,
+        compared=compared,
+        reference=reference,
+    )
+    return await ask_process(PREPARER, "compare", order, Compared, DEADLINE_S)
 
 
 async def score_answers(ready: Ready, answers: Path) -> Scored:

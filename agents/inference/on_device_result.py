@@ -3,8 +3,9 @@ conditions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -23,6 +24,8 @@ from agents.inference.throttling import charging_began, findings, summary
 from controller.contracts.documents import read_json
 from controller.contracts.policy import Policy, load_policy
 from controller.contracts.result import Environment, Measurement, Result, worst
+from controller.contracts.suite_rules import SUITE_RULES
+from controller.contracts.suite_version import rules_of
 from controller.contracts.units import Unit
 from controller.contracts.unreadable import UNREADABLE
 from controller.contracts.wire import Job, OnDeviceProgram, WorkerSpec
@@ -71,18 +74,25 @@ def begun(result: Result, ready_s: float) -> Result:
     return result.model_copy(update={"environment": {**result.environment, **facts}})
 
 
-def with_facts(result: Result, missed: tuple[str, ...]) -> Result:
-    """Record whether a result meets the suite's run rules, and if not, why."""
-    facts = {"meets_run_rules": not missed, "run_rules_missed": missed}
+def with_facts(
+    result: Result, missed: tuple[str, ...], by: Mapping[str, str] = MappingProxyType({})
+) -> Result:
+    """Record whether a result meets the suite's run rules, and if not, why.
+
+    by: the fact that says which rules these are.
+    """
+    facts = {**by, "meets_run_rules": not missed, "run_rules_missed": missed}
     return result.model_copy(update={"environment": {**result.environment, **facts}})
 
 
 def with_run_rules(spec: WorkerSpec, result: Result) -> Result:
     """Judge a result of a device's own runtime by the suite's run rules; again as more is known."""
-    program = spec.job.program
+    job, program = spec.job, spec.job.program
     if not isinstance(program, OnDeviceProgram):
         return result
-    return with_facts(result, rules_missed(spec.job, program, spec.device, result))
+    rules = rules_of(job.workload, job.knobs)
+    by = {SUITE_RULES: rules.claim} if rules else {}
+    return with_facts(result, rules_missed(job, program, spec.device, result), by)
 
 
 def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:

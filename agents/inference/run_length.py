@@ -7,13 +7,14 @@ from typing import Final
 
 from controller.contracts.mobile import RunLength, RunLengths
 from controller.contracts.policy import load_policy
-from controller.contracts.suite_rules import rules_of
+from controller.contracts.suite_rules import SuiteRules
+from controller.contracts.suite_version import rules_of
 from controller.contracts.wire import Job
 
 OFFLINE: Final[Mapping[str, RunLength]] = {
-    "normal": RunLength(queries=24_576, seconds=0),
-    "quick": RunLength(queries=2_457, seconds=0),
-    "rapid": RunLength(queries=64, seconds=0),
+    "normal": RunLength(queries=24_576),
+    "quick": RunLength(queries=2_457),
+    "rapid": RunLength(queries=64),
 }
 """Samples of the only query; no minimum duration (run rules of MLPerf Mobile, and its app)."""
 ESTIMABLE: Final = 662
@@ -28,38 +29,43 @@ SAMPLING_S: Final = 2.0
 
 def loadgen_spec(job: Job, mode: str, lengths: RunLengths) -> dict[str, object]:
     """Return the part of a runner's spec that its system has no say in."""
-    length = run_length(job.scenario, str(job.knobs["length"]), lengths)
+    rules = rules_of(job.workload, job.knobs)
+    length = run_length(job.scenario, str(job.knobs["length"]), lengths, rules)
     names = ("samples_per_query", "target_qps", "target_latency_ms")
     return {
         "scenario": job.scenario,
         "mode": mode,
         "min_query_count": length.queries,
-        "min_duration_ms": round(length.seconds * 1000),
-        "max_duration_ms": _longest_ms(job, length) if mode == "performance" else 0,
+        "min_duration_ms": round(length.least_ms),
+        "max_duration_ms": round(length.most_ms) if mode == "performance" else 0,
         "sampling_s": SAMPLING_S,
         "rest_s": load_policy(str(job.knobs["policy"])).rest_s,
         **{name: job.knobs[name] for name in names if name in job.knobs},
-        **_seeds(job.workload),
+        **_seeds(rules),
     }
 
 
-def _longest_ms(job: Job, length: RunLength) -> int:
-    """Return when a run ends at the latest; 0: rounds before v3.1 have no such end."""
-    rules = rules_of(job.workload)
-    ends = rules is None or any(of.most_seconds for of in rules.scenarios.values())
-    return round(1000 * (length.most_seconds or 0.0)) if ends else 0
-
-
-def _seeds(workload: str) -> Mapping[str, int]:
-    """Return the seeds of the round whose rules a workload's runs go by; none: LoadGen's own."""
-    rules = rules_of(workload)
+def _seeds(rules: SuiteRules | None) -> Mapping[str, int]:
+    """Return the seeds of a round; none: LoadGen's own."""
     if rules is None or rules.seeds is None:
         return {}
     return {f"{name}_rng_seed": seed for name, seed in rules.seeds.model_dump().items()}
 
 
-def run_length(scenario: str, name: str, lengths: RunLengths) -> RunLength:
-    """Return the least number of queries (offline: samples) and seconds of a run."""
+def run_length(
+    scenario: str, name: str, lengths: RunLengths, rules: SuiteRules | None = None
+) -> RunLength:
+    """Return how long a run is, by the rules of its suite's version if it has one."""
+    length = _app_length(scenario, name, lengths)
+    if rules is None:
+        return length
+    if name == "normal":
+        length = next((of for asked, of in rules.scenarios.items() if asked == scenario), length)
+    return length if rules.ends_runs else length.model_copy(update={"most_seconds": None})
+
+
+def _app_length(scenario: str, name: str, lengths: RunLengths) -> RunLength:
+    """Return a length as the suite's app has it."""
     if scenario == "offline":
         return OFFLINE[name]
     length = lengths.of(name)

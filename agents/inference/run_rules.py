@@ -1,4 +1,4 @@
-"""The run rules of MLPerf Mobile that a result breaks, by the newest version with its task. Pure.
+"""The run rules of MLPerf Mobile that a result breaks, by those of its version. Pure.
 
 What isn't known isn't met: a condition that a phone doesn't tell is a missed rule, too.
 """
@@ -13,7 +13,8 @@ from controller.contracts.device import Device, DeviceKind
 from controller.contracts.mobile import OnDevice
 from controller.contracts.policy import load_policy
 from controller.contracts.result import Environment, Result, Validity
-from controller.contracts.suite_rules import SuiteRules, rules_of
+from controller.contracts.suite_rules import SuiteRules
+from controller.contracts.suite_version import rules_of
 from controller.contracts.wire import Job, OnDeviceProgram
 
 ROOM_LABEL: Final = "room_celsius"
@@ -39,7 +40,7 @@ def rules_missed(
     """Return the suite's run rules that a result breaks, in words."""
     if job.candidate is not None:
         return (PAIRED,)
-    rules = rules_of(job.workload) if program.workload.suite else None
+    rules = rules_of(job.workload, job.knobs) if program.workload.suite else None
     missed = [
         *_of_every_version(job, program, device),
         *_of_accuracy(job, program, result, rules),
@@ -81,9 +82,8 @@ def _of_accuracy(
         yield "accuracy not known"
         return
     target = rules.tasks[job.workload].target_of(job.knobs) if rules else None
-    if rules and target and measured.value < target.value:
-        said = f"{target.metric} {measured.value:.4f} is below {target.value:.4f}"
-        yield f"{said}, the target of {rules.title}"
+    if rules and (missed := rules.target_missed(target, measured.value)):
+        yield missed
 
 
 def _of_room(device: Device, rules: SuiteRules | None) -> Iterator[str]:
@@ -108,10 +108,8 @@ def _of_loadgen(
     job: Job, program: OnDeviceProgram, rules: SuiteRules, said: Environment
 ) -> Iterator[str]:
     """Yield what LoadGen did otherwise, as its log says."""
-    if rules.seeds is None:
-        yield f"LoadGen's seeds: those of {rules.title} are not known"
-    elif said.get(SEEDS) != rules.seeds.said:
-        yield f"LoadGen's seeds are not those of {rules.title}"
+    if missed := rules.seeds_missed(said.get(SEEDS)):
+        yield missed
     of_task = rules.tasks[job.workload]
     scenario = next((name for name in of_task.scenarios if name == job.scenario), None)
     if scenario is None:

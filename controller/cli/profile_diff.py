@@ -10,9 +10,10 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.common import Json, show_json, show_table
+from controller.cli.common import Json, show_json, show_table, write_file
 from controller.contracts.errors import UserError
 from controller.contracts.profile import ProfileSummary
+from controller.contracts.profile_diff import ProfileDiff
 from controller.platform.terminal import say
 from controller.profiles.diffing import diff
 from controller.profiles.files import read
@@ -24,6 +25,10 @@ Side = Annotated[Path, typer.Argument(help="Folder that `profile run` or `profil
 def diff_(
     a: Side,
     b: Side,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="HTML page to write, too."),
+    ] = None,
     top: Annotated[int, typer.Option(min=1, help="Changes and rows to show.")] = 12,
     json: Json = False,
 ) -> None:
@@ -37,6 +42,8 @@ def diff_(
         one, other = read(a), read(b)
         _check_units(a, one.summary, b, other.summary)
         found = diff(one, other)
+    if output:
+        _write_page(found, output, f"Profiles {a.absolute().name} and {b.absolute().name}")
     if json:
         show_json(found)
         return
@@ -57,6 +64,14 @@ def _no_collections() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def _write_page(found: ProfileDiff, path: Path, title: str) -> None:
+    # Late: plotly and Jinja take 0.3 s to load.
+    from controller.reports.html.profile_diff import profile_diff_html
+
+    write_file(path, profile_diff_html(found, title))
+    say(f"page written to {path}", err=True)
 
 
 def _check_units(a: Path, one: ProfileSummary, b: Path, other: ProfileSummary) -> None:

@@ -103,7 +103,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "kernels sweep": "--compiled/--no-compiled",
     "profile import": "file= --output/-o= --steps= --top= --json",
     "profile show": "folder= --top= --json",
-    "profile diff": "a= b= --top= --json",
+    "profile diff": "a= b= --output/-o= --top= --json",
     "profile run": "workload=training_workload --stack=stack --output/-o= --knob=knob*"
     " --device=device --top= --json",
     "profile export": "folder= form=collapsed|chrome|benchdnn --output/-o=",

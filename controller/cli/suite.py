@@ -11,8 +11,8 @@ from controller.cli import suite_run
 from controller.cli.common import Json, reading, show_json, show_table, warn_if_away
 from controller.cli.references import DeviceNames
 from controller.cli.suite_view import show_session, show_sessions, summaries_of
-from controller.contracts.suite_rules import load_suites
-from controller.contracts.suite_session import NOT_VERIFIED, UNVERIFIED
+from controller.contracts.suite_rules import UNVERIFIED, load_suites
+from controller.contracts.suite_session import NOT_VERIFIED
 from controller.platform.terminal import say
 from controller.runtime.suite_sessions import read_sessions, session_ids
 from controller.scheduling.references import find_session

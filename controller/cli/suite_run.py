@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Final, Literal
 
 import typer
@@ -16,26 +17,27 @@ from controller.cli.references import device_of
 from controller.cli.suite_view import judge_of, show_session, summaries_of, version_rules
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog, load_catalog
-from controller.contracts.device import Device, DeviceState
+from controller.contracts.device import (
+    Device,
+    DeviceState,
+    RegisteredAgent,
+    RegisteredDevice,
+)
 from controller.contracts.errors import NotFound, UserError
-from controller.contracts.suite_rules import SuiteRules, rules_of
-from controller.contracts.suite_session import UNVERIFIED, SessionSummary
-from controller.contracts.sweep import Sweep
+from controller.contracts.mobile import SURROGATE
+from controller.contracts.suite_rules import SuiteRules
+from controller.contracts.suite_session import SessionSummary
+from controller.contracts.sweep import Cell, Sweep
 from controller.platform.interrupted import INTERRUPTED
 from controller.platform.terminal import LONGEST, say
 from controller.runtime.client import FarmClient
 from controller.runtime.fleet import DeviceOverview, devices_now
+from controller.runtime.stored_files import stored_files_now
 from controller.runtime.suite_runner import SessionRunner
 from controller.runtime.suite_sessions import read_sessions, session_ids
 from controller.scheduling.expansion import cells_of
-from controller.scheduling.suite_plan import (
-    SURROGATE,
-    Part,
-    Place,
-    SuitePlan,
-    newest_of,
-    parts_of,
-)
+from controller.scheduling.model_files import hosts_without, needed_files
+from controller.scheduling.suite_plan import Place, SuitePlan, newest_of, parts_of
 from controller.scheduling.suite_session import Ended, Pauses, Session
 
 UNUSABLE: Final = (
@@ -117,16 +119,22 @@ def run(
     }
     parts = parts_of(rules, tasks, _of_tasks(knobs), length=length, surrogates=surrogates)
     with reading() as store:
-        meant = device_of(store, device).labelled
+        registered, agents = device_of(store, device), store.fleet()[0]
         sessions = session_ids(store)
-    plan = _plan(rules, meant, stack, parts, catalog)
+    meant = registered.labelled
+    plan = SuitePlan(
+        suite=rules.title, version=rules.version, device=meant.id, stack=stack, parts=parts
+    )
+    cells = _cells(plan, catalog)
     number = newest_of(plan, sessions)
     session = plan.session(number + 1 if again or not number else number)
     farm = _Farm(meant, session)
-    say(f"{rules.title} ({UNVERIFIED}) on {meant.shown}{meant.likeness}: session {session}")
-    _say_other_seeds(rules, tasks)
+    say(f"{rules.claim} on {meant.shown}{meant.likeness}: session {session}")
+    if rules.seeds is None:
+        say(f"the seeds of {rules.title} are not known, so no result can meet its rules")
     if session in sessions:
         _say_continued(farm.session(), len(parts) * tries)
+    _require_files(registered, agents, cells, catalog, partial(stored_files_now, home()))
     ended = _carry_on(SessionRunner(plan, tries, pauses, farm, judge_of(version).verdicts, say))
     found = farm.summary()
     show_session(found, meant.shown)
@@ -183,7 +191,11 @@ class _Farm:
     def _overview(self) -> DeviceOverview:
         with reading() as store:
             known = devices_now(home(), store, store.runs(open_only=True))
-        return next(each for each in known if each.device.id == self.device.id)
+        found = next((each for each in known if each.device.id == self.device.id), None)
+        if found is None:
+            seen = "the farm no longer knows it"
+            raise NotFound(f"carry on session {self.id}", seen, f"Bring {self.device.shown} back.")
+        return found
 
 
 def _tasks(
@@ -226,31 +238,42 @@ def _of_tasks(knobs: Mapping[str, Mapping[str, Scalar]]) -> dict[str, dict[str, 
     return found
 
 
-def _plan(
-    rules: SuiteRules, device: Device, stack: str, parts: tuple[Part, ...], catalog: Catalog
-) -> SuitePlan:
-    """Return the plan of a session; raises SweepInvalid if a part can't be run."""
-    plan = SuitePlan(
-        suite=rules.title, version=rules.version, device=device.id, stack=stack, parts=parts
-    )
-    for part in range(len(parts)):
-        sweep = plan.sweep(Place(plan.session(1), 1, part))
-        cells_of(sweep, catalog, f"of {rules.title}, {parts[part].label}")
-    return plan
+def _cells(plan: SuitePlan, catalog: Catalog) -> list[Cell]:
+    """Return the cell of each part of a plan; raises SweepInvalid if one can't be run."""
+    found: list[Cell] = []
+    for number, part in enumerate(plan.parts):
+        sweep = plan.sweep(Place(plan.session(1), 1, number))
+        found += cells_of(sweep, catalog, f"of {plan.suite}, {part.label}")
+    return found
 
 
-def _say_other_seeds(rules: SuiteRules, tasks: Sequence[str]) -> None:
-    """Say at once which tasks LoadGen runs with the seeds of another round."""
-    judged = {task: rules_of(task) or rules for task in tasks}
-    others = {task: by.version for task, by in judged.items() if by.seeds != rules.seeds}
-    if others:
-        named = ", ".join(f"{task} ({version})" for task, version in others.items())
-        say(f"LoadGen takes the seeds of other rounds, so it can't meet the rules: {named}")
+def _require_files(
+    device: RegisteredDevice,
+    agents: Sequence[RegisteredAgent],
+    cells: Sequence[Cell],
+    catalog: Catalog,
+    stored: Callable[[], Mapping[str, Collection[str]]],
+) -> None:
+    """Raise UserError if a device's host lacks a model or data set; say so if that is unknown.
+
+    A part without its files would fail, and a session with a part that has failed can no longer be
+    whole. stored: returns what is in the store of each host that has said it, by agent.
+    """
+    needed = [(device.agent_id, files) for cell in cells if (files := needed_files(cell, catalog))]
+    if not needed:
+        return
+    hosts = {registered.agent.id: registered.agent.host for registered in agents}
+    for found in hosts_without(needed, hosts, stored()):
+        if found.known:
+            seen = f"its host {found.host} lacks {found.names}"
+            tried = f"run the suite on {device.labelled.shown}"
+            raise UserError(tried, seen, f"There, run `{found.command}`.")
+        say(found.line)
 
 
 def _say_continued(session: Session, runs: int) -> None:
-    done = sum(run.state.terminal for run in session.runs)
-    say(f"continued: {done} of {runs} runs have ended; --again starts a new session")
+    done, of = sum(run.state.terminal for run in session.runs), max(runs, len(session.runs))
+    say(f"continued: {done} of {of} runs have ended; --again starts a new session")
 
 
 def _say_lost(ended: Ended) -> None:

@@ -26,6 +26,7 @@ from controller.contracts.manifests import (
 from controller.contracts.plugin_manifests import OWN, Manifests, plugin_states, plugins_beside
 from controller.contracts.plugins import LeftOut, Plugin, installed_plugins
 from controller.contracts.spelling import did_you_mean
+from controller.contracts.suite_version import with_versions
 from controller.contracts.unreadable import UNREADABLE, reason
 
 MANIFEST_PACKAGES = ("models", "agents")
@@ -33,7 +34,7 @@ MANIFEST_PACKAGES = ("models", "agents")
 
 PROGRAM = "program"
 """The workload of a program that takes no model."""
-FOLDERS = ("workloads", "mobile", "stacks", "scenarios", "launch", "policies")
+FOLDERS = ("workloads", "mobile", "suites", "stacks", "scenarios", "launch", "policies")
 """Folders of manifests."""
 POLICY, WITH_POLICY = "policy", "single_stream"
 """The knob for run conditions, and a scenario that has it."""
@@ -245,7 +246,10 @@ def user_programs(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def _workloads() -> dict[str, WorkloadManifest]:
-    """Return the project's workloads, its mobile tasks, and the user's tasks."""
+    """Return the project's workloads, its mobile tasks, and the user's tasks.
+
+    Tasks of the suite with the knob for its version.
+    """
     found: dict[str, WorkloadManifest] = {}
     users = sorted(user_tasks().glob("*.yaml"))
     for path in (*_workload_files(), *users):
@@ -258,7 +262,7 @@ def _workloads() -> dict[str, WorkloadManifest]:
                 f"a workload {manifest.name!r} exists already",
                 "Give it another name.",
             )
-        found[manifest.name] = manifest
+        found[manifest.name] = with_versions(manifest)
     return found
 
 

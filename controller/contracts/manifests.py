@@ -12,7 +12,7 @@ from controller.contracts.base import Contract, Name, Scalar, scalar_text
 from controller.contracts.command import Command
 from controller.contracts.device import DeviceKind
 from controller.contracts.facts import OwnFacts
-from controller.contracts.mobile import OnDevice
+from controller.contracts.mobile import SURROGATE, OnDevice
 
 _TYPES: Mapping[str, type] = {"int": int, "float": float, "str": str, "bool": bool}
 LARGEST = sys.float_info.max
@@ -122,8 +122,8 @@ class WorkloadManifest(Contract):
 
     @model_validator(mode="after")
     def _surrogate_says_so(self) -> Self:
-        if self.on_device and self.on_device.surrogate != self.name.endswith("_surrogate"):
-            raise ValueError("the name of a surrogate, and no other name, ends in _surrogate")
+        if self.on_device and self.on_device.surrogate != self.name.endswith(SURROGATE):
+            raise ValueError(f"the name of a surrogate, and no other name, ends in {SURROGATE}")
         return self
 
     @model_validator(mode="after")

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from controller.contracts.base import Contract, Name, Scalar
 
+SURROGATE: Final = "_surrogate"
+"""The end of a surrogate's name."""
 Checksum = Annotated[str, Field(pattern=r"^(sha256:[0-9a-f]{64}|md5:[0-9a-f]{32})$")]
 """A checksum as the publisher of the file gives it."""
+LEAST_AGREEMENT: Final = 0.95
+"""Agreement with a reference below which a result says that its answers differ. Quantised kernels
+and half precision change answers that were close: MLPerf Mobile's targets allow for 2 to 7 % less
+accuracy."""
 TensorType = Literal["float32", "int8", "uint8", "int32", "int64"]
+
+
+def task_of(workload: str) -> str:
+    """Return the task of a workload: a surrogate's is the one that it replaces."""
+    return workload.removesuffix(SURROGATE)
 
 
 class ModelFile(Contract):
@@ -180,9 +191,20 @@ class RunLength(Contract):
     """LoadGen's minimum number of queries, and its minimum and maximum duration."""
 
     queries: PositiveInt
-    seconds: Annotated[float, Field(ge=0)]
+    """Of offline, samples of the only query."""
+    seconds: Annotated[float, Field(ge=0)] = 0.0
     most_seconds: PositiveFloat | None = None
     """Duration after which a run ends, however few queries it has had; None: it has no end."""
+
+    @property
+    def least_ms(self) -> float:
+        """Least duration in milliseconds, as LoadGen takes it."""
+        return self.seconds * 1000
+
+    @property
+    def most_ms(self) -> float:
+        """Longest duration in milliseconds, as LoadGen takes it: 0 if there is none."""
+        return (self.most_seconds or 0.0) * 1000
 
 
 class RunLengths(Contract):

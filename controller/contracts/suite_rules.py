@@ -7,11 +7,16 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from controller.contracts.base import Contract, Name, Scalar
 from controller.contracts.documents import load_yaml, read_limited
+from controller.contracts.mobile import RunLength
 
+UNVERIFIED: Final = "unverified"
+"""Stands beside each result that is called by MLPerf's name and that MLCommons has not reviewed."""
+SUITE_RULES: Final = "suite_rules"
+"""The fact of a result that says by which version's rules it ran."""
 FOLDER: Final = Path(__file__).parents[2] / "models" / "manifests" / "suites"
 
 OfSuite = Literal["single_stream", "offline"]
@@ -39,27 +44,6 @@ class Seeds(Contract):
     def said(self) -> tuple[str, str, str]:
         """The seeds in this order, as text: they may exceed the 63 bits of other readers."""
         return str(self.qsl), str(self.sample_index), str(self.schedule)
-
-
-class ScenarioRules(Contract):
-    """How long LoadGen runs in a scenario."""
-
-    queries: PositiveInt
-    """Least number of queries; of offline, samples of its only one."""
-    seconds: Annotated[float, Field(ge=0)] = 0.0
-    """Least duration."""
-    most_seconds: PositiveFloat | None = None
-    """Duration after which a run ends, however few queries it has had; None: it has no end."""
-
-    @property
-    def least_ms(self) -> float:
-        """Least duration in milliseconds, as LoadGen takes it."""
-        return self.seconds * 1000
-
-    @property
-    def most_ms(self) -> float:
-        """Longest duration in milliseconds, as LoadGen takes it: 0 if there is none."""
-        return (self.most_seconds or 0.0) * 1000
 
 
 class Target(Contract):
@@ -99,7 +83,8 @@ class SuiteRules(Contract):
     """Where the figures of this file come from."""
     seeds: Seeds | None = None
     """None: not known, so that nobody can check them."""
-    scenarios: dict[OfSuite, ScenarioRules]
+    scenarios: dict[OfSuite, RunLength]
+    """How long LoadGen runs, at length `normal`."""
     room_celsius: tuple[float, float]
     """Lowest and highest temperature of the room."""
     known: tuple[Condition, ...]
@@ -119,6 +104,32 @@ class SuiteRules(Contract):
         """The suite and its version."""
         return f"{self.suite} {self.version}"
 
+    @property
+    def claim(self) -> str:
+        """The title as a result is called by it, see UNVERIFIED."""
+        return f"{self.title} ({UNVERIFIED})"
+
+    @property
+    def ends_runs(self) -> bool:
+        """Whether a run ends after some time, however few queries it has had."""
+        return any(length.most_seconds for length in self.scenarios.values())
+
+    def seeds_missed(self, said: object) -> str | None:
+        """Return what is wrong with LoadGen's seeds; None: they are the round's.
+
+        said: those of a result, in the order of `Seeds.said`; None if its log has none.
+        """
+        if self.seeds is None:
+            return f"LoadGen's seeds: those of {self.title} are not known"
+        return None if said == self.seeds.said else f"LoadGen's seeds are not those of {self.title}"
+
+    def target_missed(self, target: Target | None, measured: float | None) -> str | None:
+        """Return by how much an accuracy misses its target; None: it doesn't, as far as known."""
+        if target is None or measured is None or measured >= target.value:
+            return None
+        figures = f"{target.metric} {measured:.4f} is below {target.value:.4f}"
+        return f"{figures}, the target of {self.title}"
+
 
 def _fits(
     numerics: str | None, dataset: str | None, chosen: Scalar | None, used: Scalar | None
@@ -126,21 +137,11 @@ def _fits(
     return numerics in (None, chosen) and dataset in (None, used)
 
 
-def rules_of(workload: str) -> SuiteRules | None:
-    """Return the rules of the newest version that has a workload as a task; None: it is of none."""
-    return _newest().get(workload)
-
-
 @cache
 def load_suites(folder: Path = FOLDER) -> tuple[SuiteRules, ...]:
     """Read the rules of all versions, oldest first."""
     read = (SuiteRules.model_validate(load_yaml(read_limited(p))) for p in folder.glob("*.yaml"))
     return tuple(sorted(read, key=lambda rules: _number(rules.version)))
-
-
-@cache
-def _newest() -> Mapping[str, SuiteRules]:
-    return {name: rules for rules in load_suites() for name in rules.tasks}
 
 
 def _number(version: str) -> tuple[int, ...]:

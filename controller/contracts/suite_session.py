@@ -12,12 +12,10 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from controller.contracts.base import Contract, Name, Timestamp
 from controller.contracts.documents import load_yaml, read_limited
 from controller.contracts.result import Validity
-from controller.contracts.suite_rules import FOLDER
+from controller.contracts.suite_rules import FOLDER, UNVERIFIED
 from controller.contracts.units import Unit
 
 FILE: Final = FOLDER.parent / "suite_session.yaml"
-UNVERIFIED: Final = "unverified"
-"""Stands beside each result that is called by MLPerf's name and that MLCommons has not reviewed."""
 NOT_VERIFIED: Final = "Result not verified by MLCommons Association."
 """The sentence that MLCommons' guidelines on messaging ask for with such results."""
 

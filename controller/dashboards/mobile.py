@@ -92,8 +92,9 @@ def newest() -> dashboard.Panel:
     return tables.columns(
         "Newest results",
         "The newest valid result of each phone. Single-stream gives latencies, offline gives "
-        "throughput; both are worth nothing below the quality target. Energy is that of a query "
-        "above idle; it is empty where it is unknown.",
+        "throughput; both are worth nothing below the quality target. Reference is the accuracy of "
+        "the host's own runtime on the same samples, agreement the share of answers that are the "
+        "reference's. Energy is that of a query above idle; it is empty where it is unknown.",
         ("name", *names.RESULT_LABELS, "model", "soc"),
         tables.Column("latency p50", _result(metric="latency_p50")),
         tables.Column("latency p90", _result(metric="latency_p90")),
@@ -101,6 +102,10 @@ def newest() -> dashboard.Panel:
         tables.Column("throughput", _result(metric="throughput")),
         tables.Column("energy", _result(metric="energy")),
         tables.Column("accuracy", ratios.accuracy(_result(metric=QUALITY))),
+        tables.Column("reference", _result(metric="reference_accuracy")),
+        tables.Column(
+            "agreement", _result(metric="reference_agreement"), steps=thresholds.AGREEMENT
+        ),
         tables.Column(
             "target",
             _phones(last(names.QUALITY_MISSED, **_chosen()), *FACTS),

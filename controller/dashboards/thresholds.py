@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from controller.contracts.capability import Rank
+from controller.contracts.mobile import LEAST_AGREEMENT
 from controller.dashboards.panels import Steps, Words
 
 THERMAL: Words = {
@@ -16,6 +17,7 @@ THERMAL: Words = {
 }
 """Android's thermal status; from `moderate` on, Android throttles."""
 
+AGREEMENT: Steps = ((None, "red"), (LEAST_AGREEMENT, "text"))
 YES: Words = {1: ("yes", "blue")}
 TARGET: Words = {0: ("reached", "green"), 1: ("missed", "red")}
 CAPABILITY: Words = {

@@ -27,6 +27,8 @@ UNIT_OF_RESULT: Mapping[str, Unit] = {
     "peak_memory": Unit.BYTES,
     "energy": Unit.JOULES,
     "loss": Unit.LOSS,
+    "reference_accuracy": Unit.FRACTION,
+    "reference_agreement": Unit.FRACTION,
 }
 """The metrics of results in panels, as scenarios name them; images count as samples."""
 
@@ -43,6 +45,7 @@ _SHOWN_AS = {
     Unit.BYTES: units.BytesIEC,
     Unit.JOULES: units.Joule,
     Unit.LOSS: units.NoUnit,
+    Unit.FRACTION: units.PercentUnit,
 }
 _BY_SUFFIX = {
     "_seconds": units.Seconds,

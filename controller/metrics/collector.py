@@ -19,6 +19,7 @@ from controller.contracts.device import (
     shown_names,
 )
 from controller.contracts.run import Run
+from controller.contracts.suite_version import quality_target
 from controller.contracts.work import Work
 from controller.metrics import names
 from controller.metrics.baselines import baseline_devices, baseline_stacks
@@ -123,7 +124,8 @@ def _results(results: Results, catalog: Catalog) -> Iterator[Gauge]:
         (key, it.latest.metrics[target.metric].value < target.value)
         for key, it in results.items()
         if it.latest
-        and (target := targets.get(key.workload))
+        and key.workload in catalog.workloads
+        and (target := quality_target(catalog.workloads[key.workload], it.latest.knobs))
         and target.metric in it.latest.metrics
     )
     yield Gauge(names.QUALITY_MISSED, judged)

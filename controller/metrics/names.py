@@ -190,7 +190,7 @@ WORK_INFO = _gauge(
 )
 QUALITY_TARGET = _gauge(
     "quality_target",
-    "Quality target of a workload, in the unit of its metric.",
+    "Quality target of a workload at its default knobs, in the unit of its metric.",
     "workload",
     "metric",
 )

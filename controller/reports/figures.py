@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from controller.contracts.suite_session import MEETS, UNVERIFIED
+from controller.contracts.suite_rules import UNVERIFIED
+from controller.contracts.suite_session import MEETS
 from controller.contracts.units import Unit
 
 _SHOWN: Mapping[Unit, Callable[[float], str]] = {
@@ -39,6 +40,8 @@ HEADINGS = {
     "F1": "F1",
     "exact_match": "exact match",
     "PSNR": "PSNR",
+    "reference_accuracy": "reference",
+    "reference_agreement": "agreement",
     "loss": "loss",
     "peak_memory": "peak memory",
     "energy": "energy",

@@ -74,6 +74,12 @@ class Group:
         reasons = [str(why) for r in self.shown if (why := r.environment.get("energy_unknown"))]
         return "; ".join(dict.fromkeys(reasons))[:LONGEST_REASON]
 
+    def told(self, fact: str) -> str:
+        """Return what all results say in a fact that is a sentence, INVALID ones too; may be
+        empty."""
+        said = [str(why) for r in self.results if (why := r.environment.get(fact))]
+        return "; ".join(dict.fromkeys(said))[:LONGEST_REASON]
+
     def values(self, metric: str) -> tuple[float, ...]:
         """Return the value that each result shown reports."""
         return tuple(r.metrics[metric].value for r in self.shown if metric in r.metrics)

@@ -16,6 +16,7 @@ from controller.reports.profile_tables import duration
 from controller.reports.views.conditions import fact_text
 
 NO_PHASE = "(between phases)"
+RATIO_HEADINGS = ("A", "B", "difference", "B/A")
 COMPARE = "`benchfarm compare` takes turns and tells smaller ones."
 
 
@@ -140,16 +141,20 @@ def _signed(seconds: float) -> str:
     return f"{'−' if seconds < 0 else '+'}{duration(abs(seconds))}"
 
 
+def ratio_cells(seconds: tuple[float, float]) -> tuple[str, ...]:
+    """Return times in A and B under RATIO_HEADINGS, formatted."""
+    one, other = seconds
+    times = f"{other / one:.2f}" if one else "–"
+    return duration(one), duration(other), _signed(other - one), times
+
+
 def _table(heading: str, ratios: Sequence[Ratio], nameless: str, per: str, more: int) -> Table:
     table = Table(title=f"{heading}s, {per}", title_justify="left")
     table.add_column(heading, overflow="fold")
-    for name in ("A", "B", "difference", "B/A"):
+    for name in RATIO_HEADINGS:
         table.add_column(name, justify="right", no_wrap=True)
     for ratio in ratios:
-        one, other = ratio.seconds
-        times = f"{other / one:.2f}" if one else "–"
-        cells = (duration(one), duration(other), _signed(other - one), times)
-        table.add_row(ratio.name or nameless, *cells)
+        table.add_row(ratio.name or nameless, *ratio_cells(ratio.seconds))
     if more > 0:
         table.caption = f"and {more} more"
     return table

@@ -13,6 +13,7 @@ from controller.reports.layout import GAP, HARD_SPACE, Column, Kind, draw, wrapp
 from controller.reports.tables import ratio_text
 from controller.reports.verdict import bounds
 from controller.reports.views.model import Compared, DeviceName, Metric, Ranking, Row
+from controller.reports.views.notes import energy_notes, reference_notes
 
 NONE: Final = "–"
 ELSEWHERE: Final = "†"
@@ -162,9 +163,5 @@ def _notes(table: ScenarioTable, left_out: Sequence[str], how_to_see_all: str) -
     random = dict.fromkeys(of.workload for of, row in table.rows if row.random_weights)
     if random:
         yield f"random weights, so speed alone is told, and no accuracy: {', '.join(random)}"
-    reasons: dict[str, list[str]] = {}
-    for _, row in table.rows:
-        if row.energy_unknown:
-            reasons.setdefault(row.energy_unknown, []).append(str(row.device))
-    for reason, devices in reasons.items():
-        yield f"energy unknown: {reason} ({', '.join(dict.fromkeys(devices))})"
+    rows = [row for _, row in table.rows]
+    yield from (*energy_notes(rows), *reference_notes(rows))

@@ -9,6 +9,7 @@ from controller.contracts.catalog import Catalog
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.manifests import Knob
 from controller.contracts.spelling import did_you_mean
+from controller.contracts.suite_version import quality_target
 from controller.contracts.sweep import Cell, PairedCandidate, PairedComparison, Side, Sweep, choices
 from controller.scheduling.limits import require_within_limits
 from controller.scheduling.program import candidate_of, program_of
@@ -53,12 +54,13 @@ def cells_of(sweep: Sweep, catalog: Catalog, source: str = "the sweep") -> list[
 
 
 def _single_cells(sweep: Sweep, catalog: Catalog, source: str) -> list[Cell]:
+    several = len(sweep.workload) > 1
     return [
         Cell(
             workload=workload,
             stack=stack,
             scenario=scenario,
-            knobs=_complete(given, catalog.knobs_of(workload, stack, scenario), source),
+            knobs=_complete(given, catalog, (workload, stack, scenario), source, several),
             selector=selector,
             profiled=sweep.profile,
         )
@@ -115,7 +117,9 @@ def _check_profile(cell: Cell, catalog: Catalog, source: str) -> None:
 
 
 def _check_quality(cell: Cell, catalog: Catalog, source: str) -> None:
-    if cell.knobs.get("quality_target") and not catalog.workloads[cell.workload].quality_target:
+    if not cell.knobs.get("quality_target"):
+        return
+    if quality_target(catalog.workloads[cell.workload], cell.knobs) is None:
         raise SweepInvalid(
             f"read {source}",
             f"key knobs.quality_target: workload {cell.workload} has no quality target to override",
@@ -196,12 +200,22 @@ def _require(
 
 
 def _complete(
-    given: Mapping[str, Scalar], knobs: Mapping[str, Knob], source: str
+    given: Mapping[str, Scalar],
+    catalog: Catalog,
+    of: tuple[str, str, str],
+    source: str,
+    several: bool,
 ) -> dict[str, Scalar]:
+    """Return a value of each knob.
+
+    of: workload, stack and scenario; several: whether the sweep has other workloads, too.
+    """
+    knobs, own = catalog.knobs_of(*of), catalog.workloads[of[0]].knobs
     for name, value in given.items():
         _require(name, knobs, source, "knobs")
         if remedy := knobs[name].objection(value):
-            seen = f"key knobs.{name}: {value!r:.{SAID}} is not allowed"
+            whose = f" for workload {of[0]}" if several and name in own else ""
+            seen = f"key knobs.{name}: {value!r:.{SAID}} is not allowed{whose}"
             raise SweepInvalid(f"read {source}", seen, remedy)
     return {
         name: _exact(given.get(name, knob.default), knob) for name, knob in sorted(knobs.items())

@@ -29,15 +29,24 @@ class HostFiles(Contract):
     """Whether the host has said what is in its store."""
 
     @property
+    def names(self) -> str:
+        """The first few of the files, and how many more there are."""
+        more = f" and {len(self.lacking) - SHOWN} more" if len(self.lacking) > SHOWN else ""
+        return ", ".join(self.lacking[:SHOWN]) + more
+
+    @property
+    def command(self) -> str:
+        """The command that gets them, to be run on the host."""
+        tasks = {key.partition("/")[0] for key in self.lacking if "/files/" not in key}
+        wanted = f"models fetch {' '.join(sorted(tasks))}" if tasks else "models add PATH"
+        return f"benchfarm {wanted}"
+
+    @property
     def line(self) -> str:
         """The same as one sentence."""
-        more = f" and {len(self.lacking) - SHOWN} more" if len(self.lacking) > SHOWN else ""
-        names = ", ".join(self.lacking[:SHOWN]) + more
         if not self.known:
-            return f"{self.host}: unknown whether it has {names}"
-        tasks = {key.partition("/")[0] for key in self.lacking if "/files/" not in key}
-        command = f"models fetch {' '.join(sorted(tasks))}" if tasks else "models add PATH"
-        return f"{self.host}: lacks {names} (there, run `benchfarm {command}`)"
+            return f"{self.host}: unknown whether it has {self.names}"
+        return f"{self.host}: lacks {self.names} (there, run `{self.command}`)"
 
 
 def needed_files(cell: Cell, catalog: Catalog) -> dict[str, str | None]:

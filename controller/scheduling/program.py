@@ -16,6 +16,7 @@ from controller.contracts.manifests import (
     defaults_of,
 )
 from controller.contracts.run import Run
+from controller.contracts.suite_version import quality_target
 from controller.contracts.sweep import Cell
 from controller.contracts.units import Unit
 from controller.contracts.wire import (
@@ -122,7 +123,7 @@ def program_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> Progr
         return OnDeviceProgram(
             bundle=stack.bundle,
             workload=workload.on_device,
-            quality_target=workload.quality_target,
+            quality_target=quality_target(workload, cell.knobs),
         )
     fitting = stacks_that_run(workload, catalog)
     raise SweepInvalid(

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from controller.contracts.base import Contract, Scalar, digest
-from controller.contracts.suite_rules import SuiteRules
-from controller.contracts.suite_session import UNVERIFIED
+from controller.contracts.mobile import SURROGATE, task_of
+from controller.contracts.suite_rules import UNVERIFIED, SuiteRules
+from controller.contracts.suite_version import SUITE_VERSION
 from controller.contracts.sweep import Sweep
 
-SURROGATE: Final = "_surrogate"
-"""The end of a surrogate's name, see contracts/manifests.py."""
 DEADLINE_S: Final = 4 * 3600.0
 """For a part: the largest data set, for accuracy, takes a slow phone more than an hour."""
 BY_RULES: Final[Mapping[str, Scalar]] = {
@@ -26,7 +25,7 @@ BY_RULES: Final[Mapping[str, Scalar]] = {
     "length": "normal",
     "policy": "mlperf",
 }
-"""The knobs of a part that the suite's rules settle."""
+"""The knobs of a part that the rules of every version settle alike."""
 _NAME: Final = re.compile(r"suite-(v\d+\.\d+-[0-9a-f]{6}-\d{1,6})\.(\d{1,3})\.(\d{1,3})")
 
 
@@ -108,11 +107,6 @@ class Place:
         return cls(found[1], int(found[2]), int(found[3]) - 1)
 
 
-def task_of(workload: str) -> str:
-    """Return the task of a workload: a surrogate's is the one that it replaces."""
-    return workload.removesuffix(SURROGATE)
-
-
 def parts_of(
     rules: SuiteRules,
     tasks: Sequence[str],
@@ -129,7 +123,12 @@ def parts_of(
         Part(
             workload=task + (SURROGATE if surrogates else ""),
             scenario=scenario,
-            knobs={**BY_RULES, "length": length, **knobs_of.get(task, {})},
+            knobs={
+                **BY_RULES,
+                SUITE_VERSION: rules.version,
+                "length": length,
+                **knobs_of.get(task, {}),
+            },
         )
         for task, of_task in rules.tasks.items()
         if task in tasks

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
+from controller.contracts.mobile import task_of
 from controller.contracts.records import StoredResult
 from controller.contracts.run import Run, RunState
-from controller.scheduling.suite_plan import Place, task_of
+from controller.scheduling.suite_plan import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class PartRun:
             run.cell.workload,
             run.cell.scenario,
             run.state,
-            spans_of(run),
+            measured_spans(run, result),
             result,
             failure,
         )
@@ -81,6 +82,20 @@ class PartRun:
 def spans_of(run: Run) -> tuple[Span, ...]:
     """Return when a run's attempts had their devices."""
     return tuple(Span(a.device_id, a.leased_at, a.ended_at) for a in run.attempts)
+
+
+def measured_spans(run: Run, result: StoredResult | None) -> tuple[Span, ...]:
+    """Return when a run's attempts used their devices.
+
+    Beside the device, which rests meanwhile, the host computes the reference for its answers. That
+    is a part of the attempt, and of the pause after it.
+    """
+    spans = spans_of(run)
+    end = spans[-1].end if spans else None
+    seconds = result.environment.get("reference_s") if result else None
+    if end is None or not isinstance(seconds, int | float):
+        return spans
+    return (*spans[:-1], replace(spans[-1], end=max(spans[-1].start, end - seconds)))
 
 
 @dataclass(frozen=True, slots=True)

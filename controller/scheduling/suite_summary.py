@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from controller.contracts.mobile import SURROGATE
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Measurement
 from controller.contracts.suite_session import PartSummary, PartTry, SessionSummary, Verdict
-from controller.scheduling.suite_plan import SURROGATE
 from controller.scheduling.suite_session import PartRun, Session
 from controller.scheduling.suite_verdicts import ACCURACIES, Judge, spread
 

@@ -9,11 +9,11 @@ from itertools import pairwise
 from typing import Final
 
 from controller.contracts.base import utc_minute
+from controller.contracts.mobile import SURROGATE
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Validity
-from controller.contracts.suite_rules import SuiteRules
+from controller.contracts.suite_rules import SUITE_RULES, SuiteRules
 from controller.contracts.suite_session import MEETS, RuleVerdict, SessionRules, Verdict
-from controller.scheduling.suite_plan import SURROGATE
 from controller.scheduling.suite_session import PartRun, Session, Span
 
 ACCURACIES: Final = ("top1", "mAP", "mIoU", "F1", "PSNR")
@@ -99,15 +99,14 @@ class Judge:
         if of_task is None or run.scenario not in of_task.scenarios:
             yield f"no part of {title}"
             return
-        if self.suite.seeds is None:
-            yield f"LoadGen's seeds: those of {title} are not known"
-        elif result.environment.get(SEEDS) != self.suite.seeds.said:
-            yield f"LoadGen's seeds are not those of {title}"
+        if (by := result.environment.get(SUITE_RULES)) not in (None, self.suite.claim):
+            yield f"it ran by the rules of {by}"
+        if wrong := self.suite.seeds_missed(result.environment.get(SEEDS)):
+            yield wrong
         target = None if run.workload.endswith(SURROGATE) else of_task.target_of(result.knobs)
         measured = result.metrics.get(target.metric) if target else None
-        if target and measured and measured.value < target.value:
-            figures = f"{target.metric} {measured.value:.4f} is below {target.value:.4f}"
-            yield f"{figures}, the target of {title}"
+        if wrong := self.suite.target_missed(target, measured.value if measured else None):
+            yield wrong
 
     def _task_pauses(self, session: Session) -> Iterator[Finding]:
         least, most = self.rules.task_pause_s
@@ -202,15 +201,15 @@ def _alone(session: Session) -> Iterator[Finding]:
     if not spans:
         yield Verdict.OPEN, "nothing has run yet"
         return
-    start, end = spans[0].start, spans[-1].end
-    others = [
-        other
-        for other in session.others
-        if (end is None or other.start < end) and (other.end is None or other.end > start)
-    ]
+    start, end = min(span.start for span in spans), max(map(_end, spans))
+    others = [o for o in session.others if o.start < end and _end(o) > start]
     if others:
         first = utc_minute(min(other.start for other in others))
         yield Verdict.MISSED, f"{len(others)} other runs, the first at {first}"
+
+
+def _end(span: Span) -> float:
+    return math.inf if span.end is None else span.end
 
 
 def _in_order(session: Session) -> Iterator[Finding]:

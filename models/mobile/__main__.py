@@ -1,9 +1,9 @@
 """`python -m models.mobile VERB`: a helper for what agents and the command line have done apart.
 
-`prepare` serves a PrepareOrder, `score` a ScoreOrder, `fetch` a FetchRequest, `prepare-set` a
-SetRequest, any other verb a ModelRequest, on the store that BENCHFARM_MODELS or BENCHFARM_HOME
-names. A model or image that ends the process ends no agent, and torch is loaded where it is needed
-only.
+`prepare` serves a PrepareOrder, `score` a ScoreOrder, `compare` a CompareOrder, `fetch` a
+FetchRequest, `prepare-set` a SetRequest, any other verb a ModelRequest, on the store that
+BENCHFARM_MODELS or BENCHFARM_HOME names. A model or image that ends the process ends no agent, and
+torch is loaded where it is needed only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from controller.contracts.catalog import user_tasks
 from controller.contracts.models import Added, FetchRequest, ModelRequest, ModelStatus, SetRequest
 from controller.platform.helper_main import Replies, serve
 from models.mobile import catalogue
-from models.mobile.preparation import PrepareOrder, ScoreOrder, prepare, scored
+from models.mobile.preparation import (
+    CompareOrder,
+    PrepareOrder,
+    ScoreOrder,
+    compared,
+    prepare,
+    scored,
+)
 from models.mobile.store import Store
 
 
@@ -52,6 +59,8 @@ def main(verb: str) -> int:
         return serve(PrepareOrder, lambda order, replies: replies.answer(prepare(order)))
     if verb == "score":
         return serve(ScoreOrder, lambda order, replies: replies.answer(scored(order)))
+    if verb == "compare":
+        return serve(CompareOrder, lambda order, replies: replies.answer(compared(order)))
     if verb == "fetch":
         return serve(FetchRequest, _fetch)
     if verb == "prepare-set":

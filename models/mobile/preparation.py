@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -10,11 +11,13 @@ from typing import Final
 from controller.contracts.base import Contract
 from controller.contracts.mobile import OnDevice, Signature
 from controller.contracts.result import Measurement
+from controller.contracts.units import Unit
+from models.mobile.agreement import agreement
 from models.mobile.datasets.images import FittedImages
 from models.mobile.datasets.load import load_samples
 from models.mobile.errors import ContentDiffers, DatasetUnusable
-from models.mobile.metrics import read_answers, score
-from models.mobile.samples import read_truths, write_samples
+from models.mobile.metrics import Answers, read_answers, score
+from models.mobile.samples import Truth, read_truths, write_samples
 from models.mobile.signature import require_signature
 from models.mobile.store import Store, model_file, stored
 
@@ -63,6 +66,33 @@ class Scored(Contract):
     objections: tuple[str, ...]
 
 
+class CompareOrder(Contract):
+    """An order to compare a device's answers with those of a reference."""
+
+    workload: OnDevice
+    folder: Path
+    """Folder of the prepared task."""
+    samples: int
+    answers: Path
+    """LoadGen's accuracy log of the device."""
+    compared: int
+    """Samples that the reference has answered, the first of the data set."""
+    reference: Path
+    """LoadGen's accuracy log of the reference."""
+
+
+class Compared(Contract):
+    """A device's answers beside those of a reference, over the samples that both have answered."""
+
+    samples: int
+    accuracy: Measurement
+    """Of the reference."""
+    difference: Measurement
+    """The device's accuracy minus the reference's."""
+    agreement: Measurement
+    """Mean over the samples: see agreement.py."""
+
+
 def prepare(order: PrepareOrder) -> Prepared:
     """Check model and data set, and write the files to push.
 
@@ -101,16 +131,53 @@ def _write_dataset(order: PrepareOrder, store: Store, device: Path, signature: S
 
 def scored(order: ScoreOrder) -> Scored:
     """Score an accuracy run; raises DatasetUnusable."""
-    truths = read_truths(order.folder / TRUTHS)
-    if truths is None:
-        raise DatasetUnusable(
-            f"score {order.answers}", "its data set has no ground truth", "Set mode=performance."
-        )
-    try:
-        answers = read_answers(order.answers, order.samples)
-    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
-        raise DatasetUnusable(
-            f"read {order.answers}", repr(error)[:200], "Check the runner's output."
-        ) from error
+    truths = _truths_for(order.answers, order.folder)
+    answers = _answers(order.answers, order.samples)
     metrics = score(order.workload.output, answers.by_sample, truths)
     return Scored(metrics=metrics, objections=answers.objections)
+
+
+def compared(order: CompareOrder) -> Compared:
+    """Compare a device's answers with a reference's; raises DatasetUnusable."""
+    output, truths = order.workload.output, _truths_for(order.answers, order.folder)
+    reference = _answers(order.reference, order.compared)
+    expected, given = reference.by_sample, _answers(order.answers, order.samples).by_sample
+    both = sorted(expected.keys() & given.keys())
+    if reference.objections or not both:
+        seen = "; ".join(reference.objections) or "they have no sample in common"
+        raise DatasetUnusable(
+            f"compare {order.answers} with {order.reference}", seen, "Check the runner's output."
+        )
+    mine, theirs = (
+        next(iter(score(output, {n: answers[n] for n in both}, truths).values()))
+        for answers in (given, expected)
+    )
+    try:
+        agree = [agreement(output, given[n], expected[n], truths[n]) for n in both]
+    except (ValueError, LookupError) as error:
+        seen = repr(error)[:200]
+        raise DatasetUnusable(f"compare {order.answers}", seen, "Check the model.") from error
+    return Compared(
+        samples=len(both),
+        accuracy=theirs,
+        difference=Measurement(value=mine.value - theirs.value, unit=theirs.unit),
+        agreement=Measurement(value=sum(agree) / len(agree), unit=Unit.FRACTION),
+    )
+
+
+def _truths_for(answers: Path, folder: Path) -> Sequence[Truth]:
+    truths = read_truths(folder / TRUTHS)
+    if truths is None:
+        raise DatasetUnusable(
+            f"score {answers}", "its data set has no ground truth", "Set mode=performance."
+        )
+    return truths
+
+
+def _answers(path: Path, samples: int) -> Answers:
+    try:
+        return read_answers(path, samples)
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
+        raise DatasetUnusable(
+            f"read {path}", repr(error)[:200], "Check the runner's output."
+        ) from error

@@ -20,7 +20,9 @@ from agents.inference.runner.session import Session
 from agents.inference.runner.spec import RunSpec
 from agents.remotes.tree import Tree
 from controller.contracts.catalog import load_catalog
-from controller.contracts.suite_rules import OfSuite, load_suites, rules_of
+from controller.contracts.manifests import defaults_of
+from controller.contracts.suite_rules import OfSuite, SuiteRules, load_suites
+from controller.contracts.suite_version import SUITE_VERSION
 from tests.support import builders
 from tests.support.knobs import scenario_knobs
 
@@ -46,11 +48,13 @@ class Steady:
         return np.zeros(1, np.int64)
 
 
-def told(workload: str, scenario: str, folder: Path, **changes: object) -> tuple[RunSpec, Dataset]:
+def told(
+    version: str, workload: str, scenario: str, folder: Path, **changes: object
+) -> tuple[RunSpec, Dataset]:
     """Return what the runner of a cell at length normal is told, and samples for it."""
     task = CATALOG.workloads[workload].on_device
     assert task
-    chosen = {name: knob.default for name, knob in CATALOG.workloads[workload].knobs.items()}
+    chosen = defaults_of(CATALOG.workloads[workload].knobs) | {SUITE_VERSION: version}
     knobs = scenario_knobs(scenario, length="normal", policy="mlperf") | chosen
     job = builders.job().model_copy(
         update={
@@ -72,22 +76,23 @@ def logged(spec: RunSpec, data: Dataset, model: Steady, expected_s: float) -> lo
     return logs.DetailLog.parse(logs.read(Path(spec.log_dir), logs.DETAIL))
 
 
-def of_suite() -> Iterator[tuple[str, OfSuite]]:
-    for workload in sorted({name for rules in load_suites() for name in rules.tasks}):
-        rules = rules_of(workload)
-        assert rules
-        for scenario in rules.tasks[workload].scenarios:
-            yield workload, scenario
+def of_suite() -> Iterator[object]:
+    """Yield each version, and its tasks and scenarios that no newer one has."""
+    newer: set[tuple[str, OfSuite]] = set()
+    for rules in reversed(load_suites()):
+        found = [(name, s) for name, task in rules.tasks.items() for s in task.scenarios]
+        for workload, scenario in [part for part in found if part not in newer] or found[:2]:
+            id_ = f"{rules.version}-{workload}-{scenario}"
+            yield pytest.param(rules, workload, scenario, id=id_)
+        newer |= {*found}
 
 
-@pytest.mark.parametrize(("workload", "scenario"), list(of_suite()))
+@pytest.mark.parametrize(("rules", "workload", "scenario"), list(of_suite()))
 def test_loadgen_was_asked_for_what_the_rules_say(
-    workload: str, scenario: OfSuite, tmp_path: Path
+    rules: SuiteRules, workload: str, scenario: OfSuite, tmp_path: Path
 ) -> None:
-    rules = rules_of(workload)
-    assert rules
     length, of_task = rules.scenarios[scenario], rules.tasks[workload]
-    log = logged(*told(workload, scenario, tmp_path), Steady(), EARLY_S)
+    log = logged(*told(rules.version, workload, scenario, tmp_path), Steady(), EARLY_S)
     assert logs.asked(log, scenario) == {
         "min_query_count": length.queries,
         "min_duration_ms": length.least_ms,
@@ -111,7 +116,7 @@ def test_a_slow_device_ends_by_its_longest_duration(
     least_queries: int, answer_s: float, objection: str | None, tmp_path: Path
 ) -> None:
     changes = {"min_query_count": least_queries, "min_duration_ms": 500, "max_duration_ms": 1500}
-    spec, data = told("edsr", "single_stream", tmp_path, **changes)
+    spec, data = told("v6.0", "edsr", "single_stream", tmp_path, **changes)
     log = logged(spec, data, Steady(answer_s), answer_s)
     assert log["result_query_count"] < 1024
     ended = least_queries > log["result_query_count"] and objection is None

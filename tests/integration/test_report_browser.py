@@ -14,15 +14,19 @@ from playwright.sync_api import Browser, Dialog, Page
 from controller.contracts.peaks import Peaks
 from controller.contracts.result import Validity
 from controller.profiles.assembling import under_roofline
+from controller.profiles.diffing import diff
 from controller.profiles.importing import import_file
 from controller.profiles.model import Profile
 from controller.reports.html.profile import profile_html
+from controller.reports.html.profile_diff import profile_diff_html
 from controller.reports.html.report import report_html
 from controller.reports.views.comparison import comparison_view
 from controller.reports.views.model import ReportView
 from controller.reports.views.sweep import sweep_view
 from tests.support.chromium import chromium
 from tests.support.figures import Figure
+from tests.support.planted_profile import kernel, step
+from tests.support.planted_profile import profile as by_hand
 from tests.support.sweep_examples import (
     HOSTILE,
     MADE,
@@ -101,7 +105,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, view in reports.items():
         folder.joinpath(f"{name}.html").write_text(report_html(view))
     folder.joinpath("profile.html").write_text(profile_html(profiled(), "Profile of a log"))
-    return {name: folder / f"{name}.html" for name in (*reports, "profile")}
+    differences = diff(
+        by_hand(step()), by_hand([*step()[:-1], kernel(HOSTILE, 0.3, module=HOSTILE)])
+    )
+    folder.joinpath("diff.html").write_text(profile_diff_html(differences, "Profiles A and B"))
+    return {name: folder / f"{name}.html" for name in (*reports, "profile", "diff")}
 
 
 def rich() -> ReportView:
@@ -168,11 +176,11 @@ def _listening(page: Page) -> Opened:
     return opened
 
 
-@pytest.mark.parametrize("name", ["rich", "comparison", "large", "profile"])
+@pytest.mark.parametrize("name", ["rich", "comparison", "large", "profile", "diff"])
 def test_every_chart_draws_without_a_complaint_or_a_request(name: str, opened: Open) -> None:
     report = opened(name)
     charts = report.page.locator(".plot").count()
-    assert charts >= {"rich": 8, "comparison": 4, "large": 20, "profile": 2}[name]
+    assert charts >= {"rich": 8, "comparison": 4, "large": 20, "profile": 2, "diff": 1}[name]
     assert report.measure("emptyCharts()") == []
     assert report.complaints == []
     assert [url for url in report.requests if not url.startswith(("file:", "data:"))] == []
@@ -204,6 +212,7 @@ def test_browser_refuses_whatever_would_leave_the_page(
         ("large", PHONE),
         ("profile", DESKTOP),
         ("profile", PHONE),
+        ("diff", PHONE),
     ],
 )
 def test_nothing_overlaps_or_leaves_the_page(name: str, width: int, opened: Open) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from agents.attempts.on_device import LoadGenRunner
 from agents.attempts.phone import PhoneRunner
+from agents.attempts.protocol import AttemptRunner
 from agents.inference.content import Content, cache_folder
+from agents.remotes.remote import Remote
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
 from controller.contracts.facts import undeclared
@@ -32,8 +34,13 @@ async def run_cell(
     content: Content | None = None,
     deadline_s: float = 280,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    through: Callable[[Remote], Remote] = lambda remote: remote,
+    around: Callable[[AttemptRunner], AttemptRunner] = lambda runner: runner,
 ) -> tuple[Outcome, list[str]]:
-    """Run a cell on the agent's phone; return its outcome and the phases of its progress."""
+    """Run a cell on the agent's phone; return its outcome and the phases of its progress.
+
+    through: may stand between the run and its phone. around: may wrap the attempt runner.
+    """
     device = next(phone.device for phone in agent.phones.present.here.values())
     catalog = load_catalog()
     given = {name: (value,) for name, value in (knobs or {}).items()}
@@ -50,9 +57,9 @@ async def run_cell(
         deadline_s=deadline_s,
     )
     content = content or Content(folder / "content", cache_folder())
-    run = LoadGenRunner(agent.phones.remote_of, content)
+    run = LoadGenRunner(lambda device: through(agent.phones.remote_of(device)), content)
     chosen = policy or load_policy(str(cell.knobs["policy"]))
-    runner = PhoneRunner(run, agent.phones, policy_of=lambda _: chosen)
+    runner = around(PhoneRunner(run, agent.phones, policy_of=lambda _: chosen))
     folder.mkdir(parents=True, exist_ok=True)
     phases: list[str] = []
     spec = WorkerSpec(job=job, device=device, artefact_dir=str(folder))

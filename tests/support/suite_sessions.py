@@ -40,6 +40,7 @@ def environment(**changes: str | bool | tuple[str, ...] | None) -> Environment:
         "meets_run_rules": True,
         "run_rules_missed": (),
         "loadgen_seeds": SUITE.seeds.said,
+        "suite_rules": SUITE.claim,
         **changes,
     }
 

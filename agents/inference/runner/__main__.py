@@ -97,7 +97,7 @@ def _dataset(spec: RunSpec, model: TfliteModel) -> tuple[Dataset, Window]:
     if not spec.dataset:
         window = Window.of(wanted, model.sample_bytes, free)
         return Dataset(model.made_up(window.samples)), window
-    dataset = read_dataset(spec, model.input_type)
+    dataset = read_dataset(spec, model.input_type).first(spec.first_samples)
     return dataset, Window.of(min(wanted, len(dataset)), model.sample_bytes, free)
 
 

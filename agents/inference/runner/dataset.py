@@ -35,12 +35,19 @@ class Dataset:
 
     inputs: Sequence[Input]
     """For each input of the model."""
+    most: int = 0
+    """Of the samples only so many are used, the first ones; 0: all."""
 
     def __len__(self) -> int:
-        return len(self.inputs[0])
+        count = len(self.inputs[0])
+        return min(count, self.most or count)
 
     def __getitem__(self, index: int) -> tuple[NDArray[Any], ...]:
         return tuple(_in_memory(one[index]) for one in self.inputs)
+
+    def first(self, count: int) -> Dataset:
+        """Return only the first samples; all for a count of 0."""
+        return Dataset(self.inputs, count)
 
     @staticmethod
     def read(folder: Path) -> Dataset:

@@ -40,6 +40,7 @@ _OF_SCENARIO: Final[Mapping[str, str]] = {
 """The only scenario that uses a key, and needs it."""
 _NOT_NEGATIVE: Final = (
     "first_class",
+    "first_samples",
     "input_height",
     "input_width",
     "min_duration_ms",
@@ -94,6 +95,8 @@ class RunSpec:
     input_mean: float | Sequence[float] = 0.0
     """A float model takes (pixel - input_mean) / input_std; a sequence has each channel's mean."""
     input_std: float = 255.0
+    first_samples: int = 0
+    """Use only so many samples of the data set, the first ones; 0: all."""
     input_height: int = 0
     input_width: int = 0
     """Size to which images are fitted; needed with images."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import unescape
 from textwrap import wrap
 from typing import Any, Literal
 
@@ -124,6 +125,21 @@ def points_chart(
     return _in_rows(anchor, title, caption, labels, [*lines, trace], axis, spans)
 
 
+def bars_chart(anchor: str, title: str, caption: str, bars: Sequence[Point], axis: Axis) -> Chart:
+    """Draw one bar a row from zero, top to bottom, to the left if it is negative."""
+    trace = go.Bar(
+        x=[bar.value * axis.factor for bar in bars],
+        y=list(range(len(bars))),
+        orientation="h",
+        marker={"color": [_COLOURS[bar.tone] for bar in bars]},
+        hovertext=[_hover(bar, axis) for bar in bars],
+        hoverinfo="text",
+    )
+    labels = [bar.label for bar in bars]
+    spans = [0.0, *(bar.value for bar in bars)]
+    return _in_rows(anchor, title, caption, labels, [trace], axis, spans)
+
+
 def boxes_chart(anchor: str, title: str, caption: str, boxes: Sequence[Box], axis: Axis) -> Chart:
     """Draw one box a row, top to bottom, from given quantiles."""
     traces = [
@@ -160,11 +176,17 @@ def _in_rows(
     ticks = [_tick(label) for label in labels]
     lines = [line for tick in ticks for line in tick.split("<br>")]
     height = _AROUND_PX + _ROW_PX * len(labels) + _LINE_PX * len(lines)
+    letters = max(len(unescape(line)) for line in lines)
     log = min(spans) > 0 and max(spans) / min(spans) > _LOG_FROM
     layout = theme_layout()
     layout.update(
         height=height,
-        margin={"l": _LETTER_PX * max(map(len, lines)) + 12, "r": 16, "t": 8, "b": 52},
+        margin={
+            "l": _LETTER_PX * letters + 12,
+            "r": 16,
+            "t": 8,
+            "b": 52,
+        },
         xaxis={
             "title": {"text": escape(axis.title), "standoff": 8},
             "type": "log" if log else "linear",

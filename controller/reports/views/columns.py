@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from controller.contracts.catalog import Catalog
+from controller.contracts.suite_version import quality_target
 from controller.contracts.units import Unit
 from controller.reports.figures import HEADINGS
 from controller.reports.groups import ENERGY, Group
@@ -21,7 +22,7 @@ def columns_of(groups: Sequence[Group], catalog: Catalog) -> Columns:
     name = catalog.scenarios[origin.scenario].metric
     # If no row has a value, the unit is not used.
     metric = metrics.get(name, Metric(name, HEADINGS.get(name, name), Unit.SECONDS))
-    quality = _quality(origin.workload, metrics, catalog)
+    quality = _quality(groups, metrics, catalog)
     taken = {name, quality.metric.name if quality else ""}
     several = len({group.origin.stack for group in groups}) > 1
     names = list(dict.fromkeys(name for group in groups for name in group.origin.knobs))
@@ -61,11 +62,14 @@ def _energy_column(groups: Sequence[Group]) -> dict[str, Metric]:
     return {ENERGY: Metric(ENERGY, HEADINGS[ENERGY], units[0] if units else Unit.JOULES)}
 
 
-def _quality(workload: str, metrics: Mapping[str, Metric], catalog: Catalog) -> Quality | None:
-    manifest = catalog.workloads.get(workload)
-    target = manifest.quality_target if manifest else None
-    if target and target.metric in metrics:
-        return Quality(metrics[target.metric], target.value)
+def _quality(
+    groups: Sequence[Group], metrics: Mapping[str, Metric], catalog: Catalog
+) -> Quality | None:
+    """Return the column of the quality, and its target if it is one and the same in all rows."""
+    manifest = catalog.workloads.get(groups[0].origin.workload)
+    each = [quality_target(manifest, group.origin.knobs) for group in groups] if manifest else []
+    if (target := next(filter(None, each), None)) and target.metric in metrics:
+        return Quality(metrics[target.metric], target.value if len({*each}) == 1 else None)
     return Quality(metrics["loss"], None) if "loss" in metrics else None
 
 

@@ -98,6 +98,10 @@ class Row:
     distribution: Distribution | None
     energy_unknown: str
     """Why its energy is unknown; empty if it is known, or not mentioned."""
+    reference_differs: str
+    """How far its answers are from the reference's, if that is too far; else empty."""
+    reference_unknown: str
+    """Why there is no reference for its answers; empty if there is, or if it gave none."""
     random_weights: bool
     """It is of a model that has learnt nothing."""
     valid: int

@@ -133,6 +133,8 @@ def _row(
         ranges=tuple(_range(group, metric) for metric in columns.details),
         distribution=_distribution(group, columns),
         energy_unknown=group.energy_unknown,
+        reference_differs=group.told("reference_differs"),
+        reference_unknown=group.told("reference_unknown"),
         random_weights=group.random_weights,
         valid=len(group.valid),
         disturbed=group.count(Validity.DISTURBED),

@@ -101,7 +101,9 @@ def test_two_profiles_are_compared(tmp_path: Path) -> None:
     assert f"A: {a}, B: {b}\nthe whole: no difference shown: B took 0.92× the time of A" in told
     assert "differs: threads 2 → 1\n−40 ms  aten::add_: only in A, 2 calls, optimizer" in told
     assert re.search(r"│ optimizer +│ +40 ms │ +0 ms │ +−40 ms │ 0.00 │", told)
-    found = json.loads(said("diff", str(a), str(b), "--json"))
+    page = tmp_path / "diff.html"
+    found = json.loads(said("diff", str(a), str(b), "--json", "-o", str(page)))
+    assert "aten::add_: only in A, 2 calls" in page.read_text()
     assert found["changes"][0]["kind"] == "only in A"
     assert "no difference shown" in said("diff", str(a), str(a))
 

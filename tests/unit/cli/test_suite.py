@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from controller.cli import suite_run
+from controller.contracts.catalog import load_catalog
 from controller.contracts.device import Device, DeviceKind, RegisteredDevice
+from controller.contracts.errors import UserError
 from controller.contracts.records import SweepRecord
 from controller.contracts.result import Blame, Failure, Measurement, Result, Validity
 from controller.contracts.run import Run
@@ -20,14 +22,16 @@ from controller.contracts.units import Unit
 from controller.runtime.suite_runner import SessionRunner
 from controller.runtime.suite_sessions import read_sessions, session_ids
 from controller.scheduling.binding import runs_of
-from controller.scheduling.suite_plan import Place
+from controller.scheduling.model_files import needed_files
+from controller.scheduling.suite_plan import Place, SuitePlan, parts_of
 from controller.scheduling.suite_session import Span
 from controller.store.sqlite import SqliteStore
 from tests.support import store_examples
 from tests.support.command_line import complaint_of, outcome_of, printed_by
 from tests.support.store_examples import AGENT, grant, report
-from tests.support.suite_sessions import ID, PHONE, PLAN, environment
+from tests.support.suite_sessions import ID, PHONE, PLAN, SUITE, environment, flawless
 
+CATALOG = load_catalog()
 DEVICE = RegisteredDevice(
     device=Device(id=PHONE, kind=DeviceKind.ANDROID, virtual=True, facts={"abi": "x86_64"}),
     agent_id="host-1",
@@ -172,6 +176,50 @@ RUN = ("suite", "run", "v3.1", "--device", PHONE)
 )
 def test_a_mistake_is_one_line(home: Path, words: tuple[str, ...], said: str) -> None:
     assert said in complaint_of(home, *words)
+
+
+def cells_of_mosaic() -> list[Cell]:
+    parts = parts_of(SUITE, ["mosaic"], {}, length="normal", surrogates=False)
+    plan = SuitePlan(suite="S", version="v3.1", device=PHONE, stack="litert", parts=parts)
+    return suite_run._cells(plan, CATALOG)
+
+
+def test_missing_files_are_named_before_anything_runs() -> None:
+    with pytest.raises(UserError) as caught:
+        suite_run._require_files(
+            DEVICE, [AGENT], cells_of_mosaic(), CATALOG, lambda: {"host-1": ()}
+        )
+    assert str(caught.value) == (
+        f"cannot run the suite on {PHONE}: its host host-1 lacks mosaic/models/uint8,"
+        " mosaic/full/samples, mosaic/full/truth. There, run `benchfarm models fetch mosaic`."
+    )
+
+
+def test_files_that_are_there_or_not_needed_are_not_missed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cells = cells_of_mosaic()
+    needed = [checksum or key for key, checksum in needed_files(cells[0], CATALOG).items()]
+    suite_run._require_files(DEVICE, [AGENT], cells, CATALOG, lambda: {"host-1": needed})
+    suite_run._require_files(DEVICE, [AGENT], [], CATALOG, lambda: {"host-1": ()})
+    assert capsys.readouterr().out == ""
+    suite_run._require_files(DEVICE, [AGENT], cells, CATALOG, dict)
+    assert "unknown whether it has mosaic/models/uint8" in capsys.readouterr().out
+
+
+def test_a_session_with_more_tries_than_the_call_asks_for_is_counted_whole(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    suite_run._say_continued(flawless(tries=2), runs=6)
+    assert capsys.readouterr().out.startswith("continued: 12 of 12 runs have ended")
+
+
+def test_a_session_of_a_version_without_known_seeds_says_so_at_once(home: Path) -> None:
+    words = ("suite", "run", "v0.7", "--device", PHONE, "--task", "mobilebert")
+    out, _, _ = outcome_of(home, *words)
+    said = "the seeds of MLPerf Mobile v0.7 are not known, so no result can meet its rules\n"
+    assert said in out
+    assert "are not known" not in outcome_of(home, *RUN, "--again", "--task", "mosaic")[0]
 
 
 def test_a_device_that_is_away_ends_the_call_with_how_to_go_on(home: Path) -> None:

@@ -1,27 +1,42 @@
-"""What a reviewer of MLPerf Mobile would refuse, each rule of each task broken alone."""
+"""What a reviewer would refuse: each rule of each version, task and scenario broken alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
 
 import pytest
 
+from agents.inference.run_length import loadgen_spec
 from agents.inference.run_rules import ACCURACY, SEEDS, in_room_of, rules_missed
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import Device, DeviceKind
+from controller.contracts.manifests import defaults_of
+from controller.contracts.mobile import RunLength, RunLengths
 from controller.contracts.result import Environment, Measurement, Result, Validity
-from controller.contracts.suite_rules import load_suites, rules_of
+from controller.contracts.suite_rules import OfSuite, SuiteRules, Target, TaskRules, load_suites
+from controller.contracts.suite_version import SUITE_VERSION
 from controller.contracts.units import Unit
 from controller.contracts.wire import CandidateJob, Job, OnDeviceProgram
 from tests.support import builders
 from tests.support.knobs import scenario_knobs
 
 CATALOG = load_catalog()
-TASKS = sorted({name for rules in load_suites() for name in rules.tasks})
-SEEDLESS = "ssd_mobilenet_v2"
-"""A task of v0.7 alone, whose seeds nobody has found."""
+SUITES: Final = {rules.version: rules for rules in load_suites()}
+SEEDLESS: Final = "v0.7"
+"""The version whose seeds nobody has found."""
+Part = tuple[str, str, OfSuite]
+"""Version, task and scenario."""
+PARTS: Final[list[Part]] = [
+    (rules.version, task, scenario)
+    for rules in load_suites()
+    for task, of_task in rules.tasks.items()
+    for scenario in of_task.scenarios
+]
+by_part = pytest.mark.parametrize("part", PARTS, ids=" ".join)
 CALM: dict[str, Scalar] = {
     "battery_percent": 80,
     "charging": False,
@@ -43,10 +58,29 @@ class Attempt:
     result: Result
 
     @property
+    def rules(self) -> SuiteRules:
+        return SUITES[str(self.job.knobs[SUITE_VERSION])]
+
+    @property
+    def of_task(self) -> TaskRules:
+        return self.rules.tasks[self.job.workload]
+
+    @property
+    def length(self) -> RunLength:
+        return next(of for name, of in self.rules.scenarios.items() if name == self.job.scenario)
+
+    @property
+    def target(self) -> Target | None:
+        return self.of_task.target_of(self.job.knobs)
+
+    @property
+    def program(self) -> OnDeviceProgram:
+        assert isinstance(self.job.program, OnDeviceProgram)
+        return self.job.program
+
+    @property
     def missed(self) -> tuple[str, ...]:
-        program = self.job.program
-        assert isinstance(program, OnDeviceProgram)
-        return rules_missed(self.job, program, self.device, self.result)
+        return rules_missed(self.job, self.program, self.device, self.result)
 
     def with_knob(self, **knobs: Scalar) -> Attempt:
         job = self.job.model_copy(update={"knobs": {**self.job.knobs, **knobs}})
@@ -62,250 +96,297 @@ class Attempt:
         said = {n: v for n, v in {**self.result.environment, **facts}.items() if v is not None}
         return replace(self, result=self.result.model_copy(update={"environment": said}))
 
+    def judged(self, validity: Validity) -> Attempt:
+        return replace(self, result=self.result.model_copy(update={"validity": validity}))
+
     def with_accuracy(self, value: float | None) -> Attempt:
-        program = self.job.program
-        assert isinstance(program, OnDeviceProgram)
-        name = ACCURACY[program.workload.output.kind]
+        name = ACCURACY[self.program.workload.output.kind]
         metrics = {n: m for n, m in self.result.metrics.items() if n != name}
         if value is not None:
             metrics[name] = Measurement(value=value, unit=Unit.FRACTION)
         return replace(self, result=self.result.model_copy(update={"metrics": metrics}))
 
+    def compared(self) -> Attempt:
+        """Return an attempt that compares its system with itself."""
+        candidate = CandidateJob(
+            stack=self.job.stack,
+            knobs=self.job.knobs,
+            program=self.job.program,
+            metric="latency_p90",
+            width=0.1,
+            time_limit_s=600,
+        )
+        return replace(self, job=self.job.model_copy(update={"candidate": candidate}))
 
-def by_the_rules(workload: str) -> Attempt:
-    """Return an attempt that breaks no rule, but that of SEEDLESS."""
-    rules, manifest = rules_of(workload), CATALOG.workloads[workload]
-    assert rules
+
+def by_the_rules(version: str, workload: str, scenario: OfSuite, **chosen: Scalar) -> Attempt:
+    """Return an attempt that breaks no rule of its version, but that of SEEDLESS.
+
+    chosen: knobs of the workload.
+    """
+    rules, manifest = SUITES[version], CATALOG.workloads[workload]
     assert manifest.on_device
-    knobs = scenario_knobs("single_stream", length="normal", policy="mlperf", mode="submission")
-    chosen = {name: knob.default for name, knob in manifest.knobs.items()} | {"dataset": "full"}
-    target = rules.tasks[workload].target_of(chosen)
-    program = OnDeviceProgram(
-        bundle="litert", workload=manifest.on_device, quality_target=manifest.quality_target
-    )
+    knobs = {
+        **scenario_knobs(scenario, length="normal", policy="mlperf", mode="submission"),
+        **defaults_of(manifest.knobs),
+        "dataset": "full",
+        SUITE_VERSION: version,
+        **chosen,
+    }
     known = {f"{n}_{when}": v for n, v in CALM.items() for when in ("before", "after")}
-    least = rules.scenarios["single_stream"]
+    length = rules.scenarios[scenario]
     said: Environment = {
         **known,
         SEEDS: rules.seeds.said if rules.seeds else ("0", "0", "0"),
-        "min_query_count": least.queries,
-        "min_duration_ms": least.least_ms,
-        "max_duration_ms": least.most_ms,
+        "min_query_count": length.queries,
+        "min_duration_ms": length.least_ms,
+        "max_duration_ms": length.most_ms,
         "performance_samples": rules.tasks[workload].performance_samples,
     }
+    program = OnDeviceProgram(bundle="litert", workload=manifest.on_device, quality_target=None)
     job = builders.job().model_copy(
-        update={
-            "workload": workload,
-            "scenario": "single_stream",
-            "knobs": {**knobs, **chosen},
-            "program": program,
-        }
+        update={"workload": workload, "scenario": scenario, "knobs": knobs, "program": program}
     )
     phone = builders.phone().model_copy(update={"labels": {"room_celsius": "22"}})
     attempt = Attempt(job, phone, Result(validity=Validity.VALID, metrics={}, environment=said))
-    return attempt.with_accuracy(target.value if target else 0.9)
+    return attempt.with_accuracy(attempt.target.value if attempt.target else 0.01)
 
 
-def unmet(workload: str, *more: str) -> tuple[str, ...]:
+def unmet(version: str, *more: str) -> list[str]:
     """Return what is missed: of SEEDLESS its seeds, too."""
-    seeds = ("LoadGen's seeds: those of MLPerf Mobile v0.7 are not known",)
-    return (*(seeds if workload == SEEDLESS else ()), *more)
+    seeds = ["LoadGen's seeds: those of MLPerf Mobile v0.7 are not known"]
+    return sorted([*(seeds if version == SEEDLESS else []), *more])
 
 
-def paired(job: Job) -> Job:
-    """Return a job that compares itself with itself."""
-    candidate = CandidateJob(
-        stack=job.stack,
-        knobs=job.knobs,
-        program=job.program,
-        metric="latency_p90",
-        width=0.1,
-        time_limit_s=600,
-    )
-    return job.model_copy(update={"candidate": candidate})
+Broken = tuple[Attempt, str]
+"""An attempt that breaks one rule, and how that is said."""
 
 
-Broken = Callable[[Attempt], Attempt]
+def of_job(right: Attempt) -> Iterator[Broken]:
+    """Yield what a sweep may ask that its version does not allow."""
+    yield right.with_knob(mode="performance"), "mode performance"
+    for length in ("quick", "rapid"):
+        yield right.with_knob(length=length), f"length {length}"
+    for policy in ("ci", "lab"):
+        yield right.with_knob(policy=policy), f"policy {policy}"
+    for dataset in ({"full", "lite", "tiny"} - {*right.of_task.datasets}) | {"of my own"}:
+        yield right.with_knob(dataset=dataset), f"data set {dataset}"
+    yield right.with_knob(quality_target=0.1), "a quality target of the sweep's own"
+    for scenario in ("server", "multi_stream"):
+        lacking = f"which {right.rules.title} does not have for this task"
+        yield right.in_scenario(scenario), f"scenario {scenario}, {lacking}"
 
 
-def without(fact: str) -> Broken:
-    return lambda attempt: attempt.saying(**{fact: None})
+def of_loadgen(right: Attempt) -> Iterator[Broken]:
+    """Yield what LoadGen's log may say that is not by the version's rules."""
+    length, samples = right.length, right.of_task.performance_samples
+    least = {
+        "min_query_count": length.queries,
+        "min_duration_ms": round(length.least_ms),
+        "performance_samples": samples,
+    }
+    for fact, value in least.items():
+        yield right.saying(**{fact: None}), f"{fact} not known, below {value}"
+        if value:
+            yield right.saying(**{fact: value - 1}), f"{fact} {value - 1}, below {value}"
+    most = f"{length.most_ms:g}"
+    for wrong in {0, 300_000, 600_000} - {length.most_ms}:
+        yield right.saying(max_duration_ms=wrong), f"max_duration_ms {wrong}, not {most}"
+    yield right.saying(max_duration_ms=None), f"max_duration_ms not known, not {most}"
 
 
-OF_EVERY_TASK: Mapping[str, tuple[Broken, str]] = {
-    "virtual": (lambda a: a.on(virtual=True), "virtual device"),
-    "server": (lambda a: a.on(kind=DeviceKind.CPU_HOST), "not a phone"),
-    "mode": (lambda a: a.with_knob(mode="performance"), "mode performance"),
-    "quick": (lambda a: a.with_knob(length="quick"), "length quick"),
-    "rapid": (lambda a: a.with_knob(length="rapid"), "length rapid"),
-    "policy": (lambda a: a.with_knob(policy="lab"), "policy lab"),
-    "tiny": (lambda a: a.with_knob(dataset="tiny"), "data set tiny"),
-    "own target": (
-        lambda a: a.with_knob(quality_target=0.1),
-        "a quality target of the sweep's own",
-    ),
-    "no accuracy": (lambda a: a.with_accuracy(None), "accuracy not known"),
-    "server scenario": (
-        lambda a: a.in_scenario("server"),
-        "scenario server, which {rules} does not have for this task",
-    ),
-    "multi-stream": (
-        lambda a: a.in_scenario("multi_stream"),
-        "scenario multi_stream, which {rules} does not have for this task",
-    ),
-    "invalid": (
-        lambda a: replace(a, result=a.result.model_copy(update={"validity": Validity.INVALID})),
-        "INVALID",
-    ),
-    "disturbed": (
-        lambda a: replace(a, result=a.result.model_copy(update={"validity": Validity.DISTURBED})),
-        "DISTURBED",
-    ),
-    "cold room": (
-        lambda a: a.on(labels={"room_celsius": "19.9"}),
-        "room temperature 19.9 °C is not between 20 and 25 °C",
-    ),
-    "warm room": (
-        lambda a: a.on(labels={"room_celsius": "25.1"}),
-        "room temperature 25.1 °C is not between 20 and 25 °C",
-    ),
-    "unknown room": (
-        lambda a: a.on(labels={}),
-        "room temperature not known; the label room_celsius of the phone's host says it",
-    ),
-    "no number": (
-        lambda a: a.on(labels={"room_celsius": "warm"}),
-        "room temperature not known; the label room_celsius of the phone's host says it",
-    ),
-    "few queries": (lambda a: a.saying(min_query_count=1023), "min_query_count 1023, below 1024"),
-    "short": (lambda a: a.saying(min_duration_ms=59_999), "min_duration_ms 59999, below 60000"),
-    "untold length": (
-        lambda a: a.saying(min_duration_ms=None),
-        "min_duration_ms not known, below 60000",
-    ),
-    "few samples": (
-        lambda a: a.saying(performance_samples=24),
-        "performance_samples 24, below {samples}",
-    ),
-    "untold samples": (
-        without("performance_samples"),
-        "performance_samples not known, below {samples}",
-    ),
-    "another end": (
-        lambda a: a.saying(max_duration_ms=300_000),
-        "max_duration_ms 300000, not {most}",
-    ),
-    "untold end": (without("max_duration_ms"), "max_duration_ms not known, not {most}"),
-    "comparison": (lambda a: replace(a, job=paired(a.job)), "a paired comparison"),
-    "rooted": (lambda a: a.saying(root_after=True), "the phone is rooted"),
-    "permissive": (
-        lambda a: a.saying(selinux_before="Permissive"),
-        "SELinux does not enforce its rules",
-    ),
-    **{
-        f"{name} untold {when}": (without(f"{name}_{when}"), f"{name} not known {when} the run")
-        for name in CALM
-        for when in ("before", "after")
-    },
-}
+def of_seeds(right: Attempt) -> Iterator[Broken]:
+    """Yield each seed wrong, all of them unknown, and those of each other round."""
+    seeds = right.rules.seeds
+    if seeds is None:
+        return
+    wrong = [("0", *seeds.said[1:]), (seeds.said[0], "0", seeds.said[2]), (*seeds.said[:2], "0")]
+    others = {other.seeds.said for other in load_suites() if other.seeds} - {seeds.said}
+    for said in (*wrong, *others, None):
+        why = f"LoadGen's seeds are not those of {right.rules.title}"
+        yield right.saying(**{SEEDS: said}), why
 
 
-@pytest.mark.parametrize("workload", TASKS)
-def test_a_run_by_the_rules_meets_them(workload: str) -> None:
-    assert by_the_rules(workload).missed == unmet(workload)
+def of_result(right: Attempt) -> Iterator[Broken]:
+    """Yield what a result may be that does not count."""
+    yield right.judged(Validity.INVALID), "INVALID"
+    yield right.judged(Validity.DISTURBED), "DISTURBED"
+    yield right.with_accuracy(None), "accuracy not known"
+    if target := right.target:
+        below = target.value - 0.0001
+        figures = f"{target.metric} {below:.4f} is below {target.value:.4f}"
+        yield right.with_accuracy(below), f"{figures}, the target of {right.rules.title}"
 
 
-@pytest.mark.parametrize("workload", TASKS)
-@pytest.mark.parametrize("broken", OF_EVERY_TASK)
-def test_each_rule_that_is_broken_alone_is_named(workload: str, broken: str) -> None:
-    change, expected = OF_EVERY_TASK[broken]
-    rules = rules_of(workload)
-    assert rules
-    attempt = change(by_the_rules(workload))
-    said = expected.format(
-        rules=rules.title,
-        samples=rules.tasks[workload].performance_samples,
-        most=f"{rules.scenarios['single_stream'].most_ms:g}",
-    )
-    alone = attempt.job.candidate is not None  # says nothing of the others
-    assert sorted(attempt.missed) == sorted((said,) if alone else unmet(workload, said))
+def of_phone(right: Attempt) -> Iterator[Broken]:
+    """Yield what a device may be, and what it may leave unsaid."""
+    yield right.on(virtual=True), "virtual device"
+    yield right.on(kind=DeviceKind.CPU_HOST), "not a phone"
+    for celsius in ("19.9", "25.1"):
+        asked = f"room temperature {celsius} °C is not between 20 and 25 °C"
+        yield right.on(labels={"room_celsius": celsius}), asked
+    for labels in ({}, {"room_celsius": "warm"}):
+        unknown = "room temperature not known; the label room_celsius of the phone's host says it"
+        yield right.on(labels=labels), unknown
+    yield right.saying(root_after=True), "the phone is rooted"
+    yield right.saying(selinux_before="Permissive"), "SELinux does not enforce its rules"
+    for name in CALM:
+        for when in ("before", "after"):
+            yield right.saying(**{f"{name}_{when}": None}), f"{name} not known {when} the run"
 
 
-@pytest.mark.parametrize("workload", [name for name in TASKS if name != SEEDLESS])
-@pytest.mark.parametrize("which", range(3))
-def test_each_seed_is_looked_at(workload: str, which: int) -> None:
-    attempt, rules = by_the_rules(workload), rules_of(workload)
-    assert rules
-    assert rules.seeds
-    seeds = list(rules.seeds.said)
-    seeds[which] = "0"
-    expected = f"LoadGen's seeds are not those of {rules.title}"
-    assert attempt.saying(**{SEEDS: tuple(seeds)}).missed == (expected,)
-    assert attempt.saying(**{SEEDS: None}).missed == (expected,)
+KINDS: Final[tuple[Callable[[Attempt], Iterator[Broken]], ...]] = (
+    of_job,
+    of_loadgen,
+    of_seeds,
+    of_result,
+    of_phone,
+)
+
+
+@by_part
+def test_a_run_by_the_rules_of_its_version_meets_them(part: Part) -> None:
+    assert by_the_rules(*part).missed == tuple(unmet(part[0]))
+
+
+@by_part
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_each_rule_that_is_broken_alone_is_named(
+    part: Part, kind: Callable[[Attempt], Iterator[Broken]]
+) -> None:
+    planted = list(kind(by_the_rules(*part)))
+    found = [sorted(broken.missed) for broken, _ in planted]
+    assert found == [unmet(part[0], why) for _, why in planted]
+
+
+def test_the_table_has_planted_runs_of_every_part() -> None:
+    counts = [sum(1 for kind in KINDS for _ in kind(by_the_rules(*part))) for part in PARTS]
+    assert len(PARTS) == 64
+    assert min(counts) >= 45
+    assert sum(counts) >= 3700
+
+
+@by_part
+def test_a_comparison_says_nothing_of_other_rules(part: Part) -> None:
+    assert by_the_rules(*part).compared().missed == ("a paired comparison",)
+
+
+@by_part
+def test_a_run_of_another_version_is_refused_for_each_difference(part: Part) -> None:
+    version, task, scenario = part
+    for other in (rules for rules in load_suites() if task in rules.tasks):
+        right = by_the_rules(other.version, task, scenario)
+        mine = right.with_knob(suite_version=version)
+        differences = (
+            mine.rules.seeds is not None and mine.rules.seeds != right.rules.seeds,
+            mine.length.most_ms != right.length.most_ms,
+            mine.target is not None
+            and (right.target is None or right.target.value < mine.target.value),
+        )
+        assert len(mine.missed) == len(unmet(version)) + sum(differences), other.version
+
+
+@by_part
+def test_loadgen_is_asked_for_what_the_version_has(part: Part) -> None:
+    right = by_the_rules(*part)
+    spec = partial(loadgen_spec, right.job, lengths=RunLengths())
+    asked, seeds = spec("performance"), right.rules.seeds
+    assert asked["min_query_count"] == right.length.queries
+    assert asked["min_duration_ms"] == right.length.least_ms
+    assert asked["max_duration_ms"] == right.length.most_ms
+    assert spec("accuracy")["max_duration_ms"] == 0
+    names = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
+    assert [str(asked[n]) for n in names if n in asked] == ([*seeds.said] if seeds else [])
+
+
+@pytest.mark.parametrize("length", ["quick", "rapid"])
+def test_short_runs_end_early_in_versions_that_end_runs(length: str) -> None:
+    ends = {
+        version: loadgen_spec(
+            by_the_rules(version, "mobilebert", "single_stream", length=length).job,
+            "performance",
+            RunLengths(),
+        )["max_duration_ms"]
+        for version in SUITES
+    }
+    without = ("v0.7", "v1.0", "v1.1", "v2.0", "v2.1", "v3.0")
+    assert ends == {version: 0 if version in without else 60_000 for version in SUITES}
 
 
 def test_the_samples_of_a_smaller_data_set_that_counts_are_enough() -> None:
-    lite = by_the_rules("mobilebert").with_knob(dataset="lite")
+    lite = by_the_rules("v6.0", "mobilebert", "single_stream", dataset="lite")
     assert lite.saying(performance_samples=100).missed == ()
     assert lite.saying(performance_samples=99).missed == ("performance_samples 99, below 100",)
-    full = by_the_rules("mobilebert").saying(performance_samples=100)
+    full = by_the_rules("v6.0", "mobilebert", "single_stream").saying(performance_samples=100)
     assert full.missed == ("performance_samples 100, below 10833",)
 
 
-def with_offline() -> Iterator[object]:
-    for workload in TASKS:
-        has = workload.startswith("mobilenet_")
-        yield pytest.param(workload, has, id=f"{workload}-{'has' if has else 'lacks'}")
+def test_offline_is_a_scenario_of_classification_alone() -> None:
+    tasks = {(version, task) for version, task, _ in PARTS}
+    with_offline = {(version, task) for version, task, scenario in PARTS if scenario == "offline"}
+    assert with_offline == {one for one in tasks if one[1].startswith("mobilenet_")}
+    for version, task in tasks - with_offline:
+        lacking = f"scenario offline, which MLPerf Mobile {version} does not have for this task"
+        other = by_the_rules(version, task, "single_stream").in_scenario("offline")
+        assert sorted(other.missed) == unmet(version, lacking)
 
 
-@pytest.mark.parametrize(("workload", "has"), list(with_offline()))
-def test_offline_is_a_scenario_of_classification_alone(workload: str, has: bool) -> None:
-    rules = rules_of(workload)
-    assert rules
-    attempt = (
-        by_the_rules(workload)
-        .in_scenario("offline")
-        .saying(min_query_count=24_576, min_duration_ms=0, max_duration_ms=0)
-    )
-    lacking = f"scenario offline, which {rules.title} does not have for this task"
-    assert attempt.missed == (() if has else unmet_first(workload, lacking))
-    too_few = attempt.saying(min_query_count=24_575).missed
-    assert ("min_query_count 24575, below 24576" in too_few) is has
+TARGETS: Final[list[tuple[str, str, Mapping[str, Scalar], float | None]]] = [
+    ("v0.7 v1.0 v1.1", "mobilenet_edgetpu", {}, None),
+    ("v2.0 v2.1 v3.0 v3.1 v4.0", "mobilenet_edgetpu", {}, 0.746662),
+    ("v4.0 v4.1 v5.0", "mobilenet_v4", {}, None),
+    ("v6.0", "mobilenet_v4", {}, 0.81),
+    ("v0.7", "ssd_mobilenet_v2", {}, 0.227),
+    ("v1.0 v1.1", "mobiledet", {}, None),
+    ("v2.0 v2.1 v3.0 v3.1 v4.0 v4.1 v5.0 v6.0", "mobiledet", {}, 0.27075),
+    ("v0.7 v1.0 v1.1", "deeplabv3_plus", {}, None),
+    ("v2.0", "deeplabv3_plus", {}, 0.53156),
+    ("v2.0 v2.1 v3.0 v3.1 v4.0 v4.1 v5.0", "mosaic", {}, 0.57408),
+    ("v6.0", "mosaic", {}, 0.574),
+    ("v0.7 v1.0 v1.1", "mobilebert", {}, None),
+    ("v2.0 v2.1 v3.0 v3.1 v4.0 v4.1 v5.0", "mobilebert", {}, 0.83142),
+    ("v2.0 v2.1 v3.0 v3.1 v4.0 v4.1 v5.0", "mobilebert", {"dataset": "lite"}, 0.84165),
+    ("v6.0", "mobilebert", {}, 0.874),
+    ("v6.0", "mobilebert", {"dataset": "lite"}, 0.874),
+    ("v3.0 v3.1 v4.0 v4.1 v5.0", "edsr", {"numerics": "int8"}, 33.0),
+    ("v3.0 v3.1 v4.0 v4.1 v5.0", "edsr", {"numerics": "fp32"}, 33.58),
+    ("v6.0", "edsr", {"numerics": "int8"}, 33.0),
+    ("v6.0", "edsr", {"numerics": "fp32"}, 33.0),
+]
+"""Versions, task, knobs, and the target that their rules print."""
 
 
-def unmet_first(workload: str, said: str) -> tuple[str, ...]:
-    return (said, *unmet(workload))
-
-
-@pytest.mark.parametrize(
-    ("workload", "knobs", "target"),
-    [
-        ("mobilenet_edgetpu", {}, 0.746662),
-        ("mobilenet_v4", {}, 0.81),
-        ("ssd_mobilenet_v2", {}, 0.227),
-        ("mobiledet", {}, 0.27075),
-        ("deeplabv3_plus", {}, 0.53156),
-        ("mosaic", {}, 0.574),
-        ("mobilebert", {}, 0.874),
-        ("mobilebert", {"dataset": "lite"}, 0.874),
-        ("edsr", {"numerics": "int8"}, 33.0),
-        ("edsr", {"numerics": "fp32"}, 33.0),
-    ],
-)
-def test_the_target_is_that_of_the_newest_version(
-    workload: str, knobs: Mapping[str, Scalar], target: float
+@pytest.mark.parametrize(("versions", "task", "chosen", "target"), TARGETS)
+def test_the_target_is_that_of_the_version(
+    versions: str, task: str, chosen: Mapping[str, Scalar], target: float | None
 ) -> None:
-    attempt = by_the_rules(workload).with_knob(**knobs)
-    assert attempt.with_accuracy(target).missed == unmet(workload)
-    missed = attempt.with_accuracy(target - 0.001).missed
-    assert len(missed) == len(unmet(workload)) + 1
-    assert any(f"is below {target:.4f}, the target of MLPerf Mobile v" in one for one in missed)
+    for version in versions.split():
+        right = by_the_rules(version, task, "single_stream", **chosen)
+        assert right.with_accuracy(target or 0.01).missed == tuple(unmet(version))
+        if target is None:
+            continue
+        missed = right.with_accuracy(target - 0.001).missed
+        assert len(missed) == len(unmet(version)) + 1
+        said = f"is below {target:.4f}, the target of MLPerf Mobile {version}"
+        assert any(said in one for one in missed)
+
+
+def test_the_targets_of_every_version_and_task_are_listed() -> None:
+    listed = {(version, task) for versions, task, *_ in TARGETS for version in versions.split()}
+    assert listed == {(version, task) for version, task, _ in PARTS}
+
+
+def test_a_cell_without_a_version_meets_no_rules() -> None:
+    right = by_the_rules("v6.0", "mosaic", "single_stream")
+    knobs = {name: value for name, value in right.job.knobs.items() if name != SUITE_VERSION}
+    job = right.job.model_copy(update={"knobs": knobs})
+    assert replace(right, job=job).missed == ("no task of the suite",)
 
 
 def test_no_task_of_the_suite_meets_nothing() -> None:
     surrogate = CATALOG.workloads["mobilebert_surrogate"].on_device
     assert surrogate
-    attempt = by_the_rules("mobilebert")
+    attempt = by_the_rules("v6.0", "mobilebert", "single_stream")
     program = OnDeviceProgram(bundle="litert", workload=surrogate, quality_target=None)
     job = attempt.job.model_copy(update={"workload": "mobilebert_surrogate", "program": program})
     assert replace(attempt, job=job).missed == ("no task of the suite", "surrogate model")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from agents.inference.image_spec import image_spec
+from agents.inference.runner.dataset import Dataset
 from agents.inference.runner.faults import RunnerFault
 from agents.inference.runner.images import read_dataset
 from agents.inference.runner.spec import RunSpec
@@ -80,6 +81,19 @@ def test_images_are_pushed_as_they_were_published(every_kind: Path, tmp_path: Pa
     files = [(every_kind / name).read_bytes() for name in samples.images.names]
     assert (folder / IMAGES).read_bytes() == b"".join(files)
     assert np.diff(np.load(folder / ENDS), prepend=0).tolist() == [len(file) for file in files]
+
+
+@pytest.mark.parametrize(("count", "length"), [(0, 5), (2, 2), (5, 5), (9, 5)])
+def test_a_reference_takes_the_first_samples(tmp_path: Path, count: int, length: int) -> None:
+    for number in range(5):
+        (tmp_path / f"{number}.png").write_bytes(saved(noise(48, 48 + number), "PNG"))
+    how = wanted()
+    images = read_dataset(spec(pushed(of_folder(tmp_path, how), tmp_path / "p"), how), "uint8")
+    np.save(tmp_path / "input_0.npy", np.arange(5))
+    for whole in (images, Dataset.read(tmp_path)):
+        first = whole.first(count)
+        assert len(first) == length
+        assert first[length - 1][0].tobytes() == whole[length - 1][0].tobytes()
 
 
 def test_orientation_and_transparency_are_ignored(tmp_path: Path) -> None:

@@ -252,6 +252,19 @@ def test_servers_and_phones_are_ranked_together_with_energy_or_why_it_is_unknown
     assert "0.25 J/query" in page
 
 
+def test_answers_unlike_the_reference_s_are_told_below_the_ranking() -> None:
+    asked = {"workload": "w1", "scenario": "single_stream"}
+    differs = {"reference_differs": "they agree by <1%>"}
+    lacking = {"reference_unknown": "no memory"}
+    results = [
+        result(device=device, metrics=queried((0.2, 0.3)), environment=facts, **asked)
+        for device, facts in (("one", differs), ("two", differs), ("three", lacking))
+    ]
+    page = report_html(view_of(results))
+    assert "Answers differ: they agree by &lt;1%&gt; (one, two)." in page
+    assert "No reference: no memory (three)." in page
+
+
 def test_offline_has_no_samples_to_show_a_distribution_of() -> None:
     metrics = {"throughput": trained((1.0,))["throughput"].model_copy(update={"samples": ()})}
     ranking = only(view_of([result(scenario="offline", metrics=metrics)]))

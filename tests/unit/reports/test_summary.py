@@ -155,6 +155,34 @@ def test_energy_that_is_unknown_says_why_and_is_neither_empty_nor_zero() -> None
     assert "unknown" not in told([known])
 
 
+def test_answers_unlike_the_reference_s_are_told_below_the_table_also_of_invalid_results() -> None:
+    reasons = {"reference_differs": "they agree by 0.00%", "reference_unknown": "no memory"}
+    good, wrong, lacking = (result("fp32", name, 1.0) for name in ("a", "b", "c"))
+    figures = {
+        "reference_accuracy": Measurement(value=0.9, unit=Unit.FRACTION),
+        "reference_agreement": Measurement(value=0.985, unit=Unit.FRACTION),
+    }
+    good = good.model_copy(update={"metrics": {**good.metrics, **figures}})
+    facts = {"reference_differs": reasons["reference_differs"]}
+    wrong = wrong.model_copy(
+        update={"environment": facts, "validity": Validity.INVALID, "reasons": ("too low",)}
+    )
+    facts = {"reference_unknown": reasons["reference_unknown"]}
+    lacking = lacking.model_copy(update={"environment": facts})
+    text = told([good, wrong, lacking])
+    for expected in (
+        "reference",
+        "agreement",
+        "90.00%",
+        "98.50%",
+        "answers differ: they agree by 0.00% (b)",
+        "no reference: no memory (c)",
+    ):
+        assert expected in text
+    assert "answers differ" not in told([good])
+    assert "no reference" not in told([good])
+
+
 def told(results: list[StoredResult], baseline: dict[str, Scalar] | None = None) -> str:
     """Return the table of some results, as wide as it likes."""
     return "\n".join(

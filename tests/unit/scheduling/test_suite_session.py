@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from controller.contracts.mobile import task_of
 from controller.contracts.result import Validity
-from controller.contracts.run import RunState
-from controller.contracts.suite_rules import SuiteRules
+from controller.contracts.run import AttemptState, RunState
+from controller.contracts.suite_rules import SuiteRules, load_suites
 from controller.contracts.suite_session import RuleVerdict, SessionRules, Verdict, session_rules
-from controller.scheduling.suite_plan import Place, SuitePlan, newest_of, number_of, task_of
+from controller.contracts.suite_version import SUITE_VERSION
+from controller.scheduling.suite_plan import Place, SuitePlan, newest_of, number_of, parts_of
 from controller.scheduling.suite_session import (
     Ended,
     Follow,
@@ -24,6 +26,7 @@ from controller.scheduling.suite_session import (
     next_step,
 )
 from controller.scheduling.suite_verdicts import Judge, spread
+from tests.support import builders
 from tests.support.suite_sessions import (
     BEGIN,
     ID,
@@ -42,6 +45,7 @@ from tests.support.suite_sessions import (
     without,
 )
 
+NEWER = load_suites()[-1]
 RULES = session_rules()
 JUDGE = Judge(SUITE, RULES, METRICS)
 PARTS = len(PLAN.parts)
@@ -191,6 +195,11 @@ FLAWS: dict[str, tuple[Session, str, str]] = {
         changed(flawless(), 4, lambda run: telling(run, loadgen_seeds=("1", "2", "3"))),
         RESULTS,
         "mobilebert single_stream, try 1: LoadGen's seeds are not those of MLPerf Mobile v3.1",
+    ),
+    "rules of another version": (
+        changed(flawless(), 4, lambda run: telling(run, suite_rules=NEWER.claim)),
+        RESULTS,
+        "mobilebert single_stream, try 1: it ran by the rules of MLPerf Mobile v6.0 (unverified)",
     ),
     "below the version's own target": (
         changed(flawless(), 3, lambda run: with_value(run, "mIoU", 0.98)),
@@ -422,9 +431,45 @@ def test_a_sweep_says_of_which_part_it_is() -> None:
         "mode": "submission",
         "length": "normal",
         "policy": "mlperf",
+        "suite_version": "v3.1",
     }
     assert "MLPerf Mobile v3.1 (unverified)" in sweep.description
     assert PLAN.sweep(place).sweep_id(1) == sweep.sweep_id(1), "submitting it again adds nothing"
+
+
+@pytest.mark.parametrize("rules", load_suites(), ids=lambda rules: rules.version)
+def test_every_part_of_a_version_runs_by_its_rules(rules: SuiteRules) -> None:
+    for surrogates in (False, True):
+        parts = parts_of(rules, [*rules.tasks], {}, length="normal", surrogates=surrogates)
+        found = {(part.task, part.scenario): part.knobs[SUITE_VERSION] for part in parts}
+        asked = [(name, s) for name, task in rules.tasks.items() for s in task.scenarios]
+        assert found == dict.fromkeys(asked, rules.version)
+
+
+def test_sessions_of_versions_with_the_same_parts_are_apart() -> None:
+    plans = [
+        SuitePlan(
+            suite=rules.title,
+            version=rules.version,
+            device=PHONE,
+            stack="litert",
+            parts=parts_of(rules, ["mosaic"], {}, length="normal", surrogates=False),
+        )
+        for rules in load_suites()
+        if "mosaic" in rules.tasks
+    ]
+    assert len({plan.key for plan in plans}) == len(plans)
+    place = Place(plans[0].session(1), 1, 0)
+    assert len({plan.sweep(place).sweep_id(1) for plan in plans}) == len(plans)
+
+
+def test_a_result_that_is_older_than_the_knob_is_judged_by_its_log() -> None:
+    """It ran by the rules of the newest round of its day, and says which it missed."""
+    session = flawless(tries=1)
+    for index in range(PARTS):
+        session = changed(session, index, lambda run: telling(run, suite_rules=None))
+    assert RESULTS not in unmet(session)
+    assert RESULTS in unmet(changed(session, 0, lambda run: telling(run, loadgen_seeds=None)))
 
 
 @pytest.mark.parametrize(
@@ -445,3 +490,23 @@ def test_a_plan_s_sessions_are_numbered() -> None:
 
 def test_a_surrogate_is_of_its_task() -> None:
     assert task_of("mosaic_surrogate") == task_of("mosaic") == "mosaic"
+
+
+@pytest.mark.parametrize(
+    ("reference_s", "end"), [(None, 90.0), (0.0, 90.0), (20.5, 69.5), (1e9, 0.0)]
+)
+def test_the_pause_after_a_part_begins_before_its_reference_is_computed(
+    reference_s: float | None, end: float
+) -> None:
+    """The phone rests while its host computes."""
+    part = flawless(tries=1, parts=1).runs[0]
+    assert part.result
+    facts = {**part.result.environment, "reference_s": reference_s}
+    held = builders.attempt(PHONE, 1, AttemptState.SUCCEEDED).model_copy(
+        update={"leased_at": 1000.0, "ended_at": 1090.0}
+    )
+    first = held.model_copy(update={"leased_at": 900.0, "ended_at": 905.0})
+    run = builders.run(attempts=(first, held))
+    found = PartRun.of(part.place, run, part.result.model_copy(update={"environment": facts}))
+    assert found.spans == (Span(PHONE, 900.0, 905.0), Span(PHONE, 1000.0, 1000.0 + end))
+    assert PartRun.of(part.place, run).end == 1090.0

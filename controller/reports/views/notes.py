@@ -1,0 +1,29 @@
+"""Notes below a ranking's table: what its figures don't say, each once, with devices. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from controller.reports.views.model import Row
+
+
+def reference_notes(rows: Iterable[Row]) -> list[str]:
+    """Return how answers differ from their reference's, and why some have no reference."""
+    rows = list(rows)
+    return [
+        *_noted("answers differ", [(row.reference_differs, row) for row in rows]),
+        *_noted("no reference", [(row.reference_unknown, row) for row in rows]),
+    ]
+
+
+def energy_notes(rows: Iterable[Row]) -> list[str]:
+    """Return why energy is not known."""
+    return list(_noted("energy unknown", [(row.energy_unknown, row) for row in rows]))
+
+
+def _noted(what: str, told: Iterable[tuple[str, Row]]) -> Iterator[str]:
+    reasons: dict[str, dict[str, None]] = {}
+    for why, row in told:
+        if why:
+            reasons.setdefault(why, {})[str(row.device)] = None
+    yield from (f"{what}: {why} ({', '.join(devices)})" for why, devices in reasons.items())
