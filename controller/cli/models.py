@@ -61,7 +61,7 @@ def prepare(
     """Add a published data set to all tasks that use it.
 
     Finds its files in the folder, checks that it is whole and that every image can be decoded, and
-    makes what tasks need. Images stay where they are.
+    makes what tasks need. Images that are not in an archive stay where they are.
     """
     for one in prepare_set(SetRequest(name=name, path=path.absolute())):
         say(f"{one.path}: {', '.join(one.keys)}")

@@ -201,15 +201,15 @@ def _alone(session: Session) -> Iterator[Finding]:
     if not spans:
         yield Verdict.OPEN, "nothing has run yet"
         return
-    start, end = spans[0].start, spans[-1].end
-    others = [
-        other
-        for other in session.others
-        if (end is None or other.start < end) and (other.end is None or other.end > start)
-    ]
+    start, end = min(span.start for span in spans), max(map(_end, spans))
+    others = [o for o in session.others if o.start < end and _end(o) > start]
     if others:
         first = utc_minute(min(other.start for other in others))
         yield Verdict.MISSED, f"{len(others)} other runs, the first at {first}"
+
+
+def _end(span: Span) -> float:
+    return math.inf if span.end is None else span.end
 
 
 def _in_order(session: Session) -> Iterator[Finding]:

@@ -96,6 +96,8 @@ def test_every_task_is_valid_behind_a_daemon(behind: Behind, device: str) -> Non
     found = behind.of(device)
     assert set(found) == TASKS
     assert all((r["validity"], r["virtual"]) == ("VALID", True) for r in found.values())
+    compared = [r for r in found.values() if "reference_unknown" not in r["environment"]]
+    assert all(r["metrics"]["reference_agreement"]["value"] >= 0.95 for r in compared)
     told = {(r["environment"]["shell_v2"], r["environment"]["android"]) for r in found.values()}
     assert told == {{OLD: (False, 5.1), RESTARTING: (True, 9.0), LATE: (True, 8.1)}[device]}
 

@@ -65,7 +65,7 @@ class Limits:
     tries: int = 5
     """Tries in a row that bring no byte more than there was."""
     pause_s: float = 2.0
-    """Between two tries."""
+    """Before the next try; doubled after each that brings nothing: a minute in all."""
     largest: int = 1 << 37
     """Bytes of the largest file: a server may send without end."""
 
@@ -133,7 +133,7 @@ def download(
             raise NotServed(
                 f"fetch {without_password(url)}", f"{seen}, {failed} times in a row", AGAIN
             )
-        time.sleep(limits.pause_s)
+        time.sleep(limits.pause_s * 2**failed)
 
 
 def size_of(client: httpx.Client, url: str, limits: Limits) -> int | None:

@@ -38,5 +38,5 @@ def test_a_model_that_is_not_there_is_told_with_its_own_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BENCHFARM_MODELS", str(tmp_path))
-    with pytest.raises(UserError, match="benchfarm models add"):
+    with pytest.raises(UserError, match="benchfarm models fetch"):
         measure_overhead("mobilenet_edgetpu", "uint8", 1)

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from controller.contracts.base import Scalar
 from controller.contracts.capability import Capability, Verdict
-from controller.contracts.catalog import Catalog
+from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import Device, DeviceKind
 from controller.contracts.manifests import QualityTarget
 from controller.contracts.profile import ProfileSummary, TopPrimitive
 from controller.contracts.records import NewestResult
 from controller.contracts.result import Measurement, Result, Validity
+from controller.contracts.suite_version import SUITE_VERSION
 from controller.contracts.units import Unit
 from controller.contracts.work import work_of
 from controller.metrics import names
@@ -69,10 +71,13 @@ def box(tmp_path: Path) -> Iterator[FarmBox]:
     box.close()
 
 
-def show(box: FarmBox, newest: list[NewestResult] | None = None) -> Shown:
+def show(
+    box: FarmBox, newest: list[NewestResult] | None = None, known: Catalog | None = None
+) -> Shown:
     """Scrape a farm whose store was read just now, unless told."""
-    found = box.store.newest_results(catalog()) if newest is None else newest
-    metrics = FarmMetrics(catalog(), found)
+    known = known or catalog()
+    found = box.store.newest_results(known) if newest is None else newest
+    metrics = FarmMetrics(known, found)
     by_name = {str(metric): metric for metric in names.all_metrics()}
     return {
         family.name: {
@@ -174,6 +179,33 @@ def test_the_newest_valid_result_with_its_time_and_its_quality(box: FarmBox) -> 
     shown = show(box)
     assert shown["benchfarm_result"][*key, "top1"] == 0.75, "an INVALID result shows no speed"
     assert shown["benchfarm_quality_target_missed"] == {key: 1}
+
+
+def test_a_result_is_held_to_the_target_of_its_suite_version(box: FarmBox) -> None:
+    box.farm.register(builders.registration(None, builders.cpu(), PHONE))
+    suite = load_catalog()
+    versions: list[dict[str, Scalar]] = [{SUITE_VERSION: v} for v in ("v6.0", "v5.0", "v1.1")]
+    newest = [
+        NewestResult(
+            device=PHONE.id,
+            sweep_id="s-1",
+            cell_key=f"c{number}",
+            workload="mobilebert",
+            stack="litert",
+            scenario="single_stream",
+            knobs={"numerics": "int8", "dataset": "full", **version},
+            validity=Validity.VALID,
+            recorded_at=1.0,
+            metrics={"F1": Measurement(value=0.85, unit=Unit.FRACTION)},
+        )
+        for number, version in enumerate([*versions, {}])
+    ]
+    works = [
+        work_of(suite, "mobilebert", "single_stream", "litert", one.knobs).key for one in newest
+    ]
+    missed = show(box, newest, suite)["benchfarm_quality_target_missed"]
+    found = {key[-1].removesuffix(names.VIRTUAL_WORK): value for key, value in missed.items()}
+    assert found == {works[0]: 1, works[1]: 0}, "v1.1 prints no target; the last is of no version"
 
 
 def test_a_profiled_run_is_no_newest_result(box: FarmBox) -> None:

@@ -95,6 +95,33 @@ def test_images_and_annotations_are_of_the_model_s_size(
             assert np.array_equal(np.asarray(found.truth(index)), expected)
 
 
+@pytest.mark.parametrize("climbs", [False, True])
+def test_no_name_in_an_archive_leaves_the_store(
+    store: Store, folder: Path, tmp_path: Path, *, climbs: bool
+) -> None:
+    """Only a name's last part is used; one with `..` is taken for a hidden file."""
+    (key, _) = add(store)
+    place = "../../.." if climbs else str(tmp_path)
+    pack(folder)
+    with zipfile.ZipFile(folder / ARCHIVE) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(folder / ARCHIVE, "w") as archive:
+        for name, image in content.items():
+            archive.writestr(f"{place}/{Path(name).name}" if "_val_" in name else name, image)
+
+    def others() -> set[Path]:
+        return {path for path in tmp_path.rglob("*") if store.folder not in path.parents}
+
+    before = others()
+    if climbs:
+        with pytest.raises(UserError, match="has no images ADE_val_"):
+            prepared(store, "ade20k", folder)
+    else:
+        prepared(store, "ade20k", folder)
+        assert len(samples_of(store, key)) == 3
+    assert others() == before
+
+
 def test_classes_from_32_on_do_not_count(store: Store, folder: Path) -> None:
     """As in the suite's own evaluation, which sets them to 0 (everything else) beforehand."""
     (key, _) = add(store)

@@ -255,6 +255,15 @@ def damaged_archive(folder: Path) -> None:
     os.truncate(folder / ARCHIVE, 1000)
 
 
+def linked_vocabulary(folder: Path) -> None:
+    """A link in the archive to a file of this host is not followed."""
+    (folder / VOCABULARY).rename(folder / "other")
+    with tarfile.open(folder / ARCHIVE, "w:gz") as packed:
+        entry = tarfile.TarInfo(f"uncased/{VOCABULARY}")
+        entry.type, entry.linkname = tarfile.SYMTYPE, str(folder / "other")
+        packed.addfile(entry)
+
+
 def write(name: str, content: bytes) -> Callable[[Path], object]:
     return lambda folder: (folder / name).write_bytes(content)
 
@@ -291,6 +300,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         r"vocab\.txt: it has more than 4194304 bytes",
     ),
     "an archive without it": (archive, rf"{ARCHIVE}: it has no vocab\.txt"),
+    "a link in the archive": (linked_vocabulary, rf"{ARCHIVE}: it has no vocab\.txt"),
     "a damaged archive": (damaged_archive, rf"{ARCHIVE}: .*Get it again from https://storage"),
     "a bomb in the archive": (
         lambda folder: archive(folder, vocab_txt=bytes(1 << 24)),
