@@ -1,12 +1,13 @@
 """Images as they are published, on a virtual phone with 4 GB of storage and 512 MB of memory.
 
-BENCHFARM_IMAGES sets their number. 50,000, as many as ImageNet has, take half an hour.
+BENCHFARM_IMAGES sets their number. 50,000, as many as ImageNet has, take a quarter of an hour.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -19,8 +20,10 @@ import yaml
 from PIL import Image
 
 from agents.inference.content import Content, cache_folder
-from agents.remotes.remote import Completed
+from agents.remotes.adb.device_tree import SPARE_BYTES
+from agents.remotes.remote import Completed, FaultKind
 from agents.virtual_phone import control
+from agents.virtual_phone.faults import FullStorage
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
 from controller.contracts.result import Failure, Result, Validity
@@ -36,6 +39,7 @@ from tests.support.virtual_phone import RunningPhone, running_phone
 
 pytestmark = pytest.mark.integration
 IMAGES = int(os.environ.get("BENCHFARM_IMAGES", "500"))
+SIZES = {"tiny": IMAGES, "lite": 5}
 SIDE = 96
 SAMPLE_BYTES = 224 * 224 * 3 * 4
 MEMORY = 512 << 20
@@ -60,17 +64,21 @@ def write_images(folder: Path, count: int) -> Path:
 
 
 def add_task(store: Store, folder: Path) -> None:
-    """Add a task with the surrogate's model, and with images for its data set."""
+    """Add a task with the surrogate's model, and with images for its data sets."""
     surrogate = load_catalog().workloads[SURROGATE].model_dump(mode="json", exclude_none=True)
     parts: dict[str, object] = {"samples": {}, "truth": {}}
-    dataset = {"kind": "imagenet", "samples": IMAGES, "parts": parts}
-    surrogate["on_device"]["datasets"] = {"tiny": dataset}
+    surrogate["on_device"]["datasets"] = {
+        size: {"kind": "imagenet", "samples": count, "parts": parts}
+        for size, count in SIZES.items()
+    }
+    surrogate["knobs"]["dataset"]["choices"] = list(SIZES)
     file = folder / f"{TASK}.yaml"
     file.write_text(yaml.safe_dump({**surrogate, "name": TASK}))
     catalogue.add(store, file, None)
-    truth = write_images(folder / "images", IMAGES)
-    catalogue.add(store, folder / "images", f"{TASK}/tiny/samples")
-    catalogue.add(store, truth, f"{TASK}/tiny/truth")
+    for size, count in SIZES.items():
+        truth = write_images(folder / size, count)
+        catalogue.add(store, folder / size, f"{TASK}/{size}/samples")
+        catalogue.add(store, truth, f"{TASK}/{size}/truth")
 
 
 @pytest.fixture(scope="module")
@@ -178,3 +186,18 @@ async def test_a_run_whose_memory_another_app_takes_ends_with_a_line(
         "the device killed the worker with SIGKILL, as phones do when memory runs out. "
         "End what else runs on it."
     )
+
+
+async def test_a_storage_without_room_for_the_images_is_told_with_a_line(
+    agent: LoopAgent, phone: RunningPhone, models: Path, tmp_path: Path
+) -> None:
+    """The bundle lies there already, from the runs before."""
+    full = FullStorage(free_bytes=SPARE_BYTES)
+    await control.ask(phone.folder, control.SetFaults(faults=(full,)))
+    knobs: dict[str, Scalar] = {"mode": "accuracy", "length": "rapid", "dataset": "lite"}
+    content = Content(tmp_path / "content", cache_folder(), models)
+    outcome, _ = await run_cell(agent, tmp_path / "run", TASK, knobs=knobs, content=content)
+    assert isinstance(outcome, Failure), outcome
+    assert outcome.kind == FaultKind.STORAGE_FULL
+    line = rf"{phone.address}: \d+ bytes are free, and \d+ are needed; free space on the phone"
+    assert re.fullmatch(line, outcome.message)
