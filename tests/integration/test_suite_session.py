@@ -44,13 +44,17 @@ def call(phone: StartedPhone) -> list[str]:
 
 def interrupted(farm: TestFarm, phone: StartedPhone) -> Said:
     """Begin a session, and press ^C once its part is queued."""
-    process = subprocess.Popen(
-        [str(BENCHFARM), *call(phone)],
-        env=farm.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it
+    try:
+        process = subprocess.Popen(
+            [str(BENCHFARM), *call(phone)],
+            env=farm.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, former)
     with process:
         try:
             eventually(lambda: sessions(farm), "the part is queued")
