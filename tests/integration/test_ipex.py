@@ -16,12 +16,13 @@ from controller.runtime.home import Home
 from controller.scheduling.expansion import cells_of
 from tests.integration.farm import SMALLEST
 from tests.support import builders
-from tests.support.cells import CATALOG, run_cell
+from tests.support.cells import CATALOG, IPEX_HAS_BF16, run_cell
 from tests.support.recorded_profiles import matched_bodies, recorded_profile, true_bodies
 from tests.support.validity import MET_RULES
 
 pytestmark = [pytest.mark.integration, pytest.mark.long]
 ROOT = Path(__file__).parents[2]
+PRECISION = "bf16" if IPEX_HAS_BF16 else "fp32"
 SMALL = {**SMALLEST, "threads": 1, "steps": 2}
 
 
@@ -41,9 +42,19 @@ async def outcome_of(folder: Path, ipex: EnvironmentFolder, **knobs: Scalar) -> 
     return await run_cell(cell, folder, ipex.path.parent, deadline_s=250)
 
 
+@pytest.mark.skipif(IPEX_HAS_BF16, reason="IPEX takes bf16 models on this CPU")
+async def test_bf16_without_avx512_is_refused_in_one_line(
+    ipex: EnvironmentFolder, tmp_path: Path
+) -> None:
+    failure = await outcome_of(tmp_path, ipex, precision="bf16")
+    assert isinstance(failure, Failure)
+    assert (failure.blame, failure.kind) == (Blame.USER, "knobs")
+    assert failure.message.startswith("cannot optimize the model for bf16: IPEX lays weights out")
+
+
 async def test_trains_in_its_own_interpreter(ipex: EnvironmentFolder, tmp_path: Path) -> None:
     outcome = await outcome_of(
-        tmp_path, ipex, precision="bf16", memory_format="channels_last", ipex_frozen_bn=True
+        tmp_path, ipex, precision=PRECISION, memory_format="channels_last", ipex_frozen_bn=True
     )
     assert isinstance(outcome, Result), outcome
     assert outcome.validity in MET_RULES
@@ -59,7 +70,7 @@ async def test_trains_in_its_own_interpreter(ipex: EnvironmentFolder, tmp_path: 
 async def test_answers_queries_in_its_own_interpreter(
     ipex: EnvironmentFolder, tmp_path: Path
 ) -> None:
-    knobs = {"image_size": 32, "num_classes": 8, "threads": 1, "precision": "bf16"}
+    knobs = {"image_size": 32, "num_classes": 8, "threads": 1, "precision": PRECISION}
     sweep = builders.sweep(workload="resnet50", stack="ipex", scenario="offline", knobs=knobs)
     (cell,) = cells_of(sweep, CATALOG)
     outcome = await run_cell(cell, tmp_path, ipex.path.parent, 250, scenario="offline")

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from agents.attempts.worker_process import WorkerProcess
+from agents.host.cpu import cpu_flags, read_cpuinfo
 from agents.stacks.interpreter import stack_worker
 from controller.contracts.catalog import load_catalog
 from controller.contracts.facts import undeclared
@@ -26,6 +27,9 @@ from tests.support import builders
 from tests.support.processes import OWNER
 
 CATALOG = load_catalog()
+_FLAGS = cpu_flags(read_cpuinfo())
+IPEX_HAS_BF16 = "avx_ne_convert" in _FLAGS or {"avx512bw", "avx512vl", "avx512dq"} <= {*_FLAGS}
+"""Whether ipex.optimize takes bf16 models on this CPU, as its own check has it."""
 
 
 async def run_cell(

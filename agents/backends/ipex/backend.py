@@ -36,6 +36,7 @@ class Ipex(TorchEager):
         optimizer = workload.build_optimizer(model)
         if not self._ipex.optimize:
             return model, optimizer
+        check_bf16(self._dtype)
         optimized: tuple[Module, Optimizer] = ipex.optimize(
             model, dtype=self._dtype, optimizer=optimizer, inplace=True
         )
@@ -50,6 +51,7 @@ class Ipex(TorchEager):
         model = self._plain(workload.build_model()).eval()
         if not self._ipex.optimize:
             return model
+        check_bf16(self._dtype)
         optimized: Module = ipex.optimize(
             model, dtype=self._dtype, inplace=True, sample_input=workload.arguments(samples)
         )
@@ -69,6 +71,17 @@ class Ipex(TorchEager):
         """See TrainingBackend.environment; IPEX has a oneDNN of its own beside torch's."""
         version, isa = onednn_said(_call_ipex_onednn)
         return {**super().environment(), "ipex_onednn": version, "ipex_onednn_isa": isa}
+
+
+def check_bf16(dtype: torch.dtype) -> None:
+    """Raise WorkerFault if ipex.optimize takes no such model on this CPU."""
+    if dtype is torch.bfloat16 and not ipex._C.onednn_has_bf16_support():
+        message = (
+            "cannot optimize the model for bf16: IPEX lays weights out in bf16 only on CPUs with "
+            "AVX-512 or AVX-NE-CONVERT, which this one lacks. Set the knob precision to fp32, "
+            "ipex_optimize to false, or choose another device."
+        )
+        raise WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))
 
 
 def swap_frozen_bn(model: Module) -> None:
