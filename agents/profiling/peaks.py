@@ -18,6 +18,10 @@ from controller.contracts.result import Result
 
 SIZES = (1024, 1536, 2048)
 """Sizes of square matrices: large enough to use every core, small enough for caches."""
+SMALL = 256
+"""Size of the product that tells how long the larger ones take."""
+LONGEST_S = 2.0
+"""Longest call: a CPU without bf16 in hardware takes minutes for the largest product."""
 COPY_BYTES = 256 * 2**20
 RUNS = 8
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
@@ -43,12 +47,20 @@ def run(backend: TrainingBackend, folder: Path, _: Path, policy: Policy) -> Resu
 
 def gemm_flops(dtype: torch.dtype) -> Rate:
     """Return FLOPs a second of the fastest square product."""
-    found = []
-    for size in SIZES:
-        a, b = (torch.randn(size, size).to(dtype) for _ in range(2))
-        out = torch.empty(size, size, dtype=dtype)
-        found.append(_rate(2.0 * size**3, lambda a=a, b=b, out=out: torch.mm(a, b, out=out)))  # type: ignore[misc]
+    small = _product(SMALL, dtype)
+    found = [_product(size, dtype) for size in sizes_at(small.best)] or [small]
     return max(found, key=lambda rate: rate.best)
+
+
+def sizes_at(flops: float) -> list[int]:
+    """Return the sizes that take no longer than LONGEST_S at so many FLOPs a second."""
+    return [size for size in SIZES if 2.0 * size**3 <= LONGEST_S * flops]
+
+
+def _product(size: int, dtype: torch.dtype) -> Rate:
+    a, b = (torch.randn(size, size).to(dtype) for _ in range(2))
+    out = torch.empty(size, size, dtype=dtype)
+    return _rate(2.0 * size**3, lambda: torch.mm(a, b, out=out))
 
 
 def copy_bytes() -> Rate:

@@ -9,6 +9,7 @@ import pytest
 from agents.attempts.kept_peaks import KeptPeaks
 from agents.attempts.profiled import PeaksFound
 from agents.machine_peaks import Disturbed, peaks_in
+from agents.profiling.peaks import sizes_at
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.result import Result, Validity
 from controller.reports.profile_tables import summary_lines
@@ -203,3 +204,12 @@ def test_the_command_says_what_disturbed_a_measurement() -> None:
     assert said == ["the peaks are those known before, since it was loud"]
     with pytest.raises(Disturbed, match="cannot measure this host's peaks: it was loud"):
         peaks_in(PeaksFound(None, "it was loud"), said.append)
+
+
+@pytest.mark.parametrize(
+    ("flops", "sizes"),
+    [(1e12, [1024, 1536, 2048]), (5e9, [1024, 1536]), (1.1e9, [1024]), (5.8e8, [])],
+    ids=["fast", "slower", "slow", "emulated"],
+)
+def test_products_that_would_take_minutes_are_left_out(flops: float, sizes: list[int]) -> None:
+    assert sizes_at(flops) == sizes
