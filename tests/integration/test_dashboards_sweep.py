@@ -46,7 +46,7 @@ NO_DATA = {
     "Mobile suite / variable latency_work": NO_PHONE,
     "Mobile suite / variable throughput_work": NO_PHONE,
     "Mobile suite / Against the phone ${baseline_device:text} / A": NO_PHONE,
-    **{f"Mobile suite / Newest results / {ref}": NO_PHONE for ref in "ABCDEFGH"},
+    **{f"Mobile suite / Newest results / {ref}": NO_PHONE for ref in "ABCDEFGHIJ"},
     **{f"Mobile suite / Delegates / {ref}": NO_PHONE for ref in "AB"},
     "Compare hardware / Speed and accuracy / H": "policy ci measures no idle power",
     "Mobile suite / Latency: ${latency_work:text} / A": NO_PHONE,

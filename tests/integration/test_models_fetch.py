@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from controller.runtime.home import Home
@@ -78,8 +79,11 @@ def test_a_killed_fetch_is_continued(home: Home, server: FileServer) -> None:
     file.hold_after = 1_000_000
     first = started(home)
     eventually(lambda: part.exists() and part.stat().st_size == file.hold_after, "a part is here")
+    helpers = psutil.Process(first.pid).children(recursive=True)
     first.kill()
     first.communicate()
+    # What downloads ends by itself, and until then would take what the server sends next.
+    assert psutil.wait_procs(helpers, PATIENCE_S)[1] == []
     hold.set()
     again = call(home, "fetch", "mine")
     assert again.returncode == 0, again.stderr
