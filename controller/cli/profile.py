@@ -13,6 +13,7 @@ import typer
 
 from controller.cli.common import Json, make_folder, show_json, show_table, write_file
 from controller.cli.comparison_options import Knobs
+from controller.cli.profile_advise import advise_
 from controller.cli.profile_diff import diff_
 from controller.cli.profile_run import profiled_folder
 from controller.contracts.errors import UserError
@@ -97,6 +98,7 @@ def run(
 
 
 app.command("diff")(diff_)
+app.command("advise")(advise_)
 
 
 class Form(StrEnum):
