@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Page
+from playwright.sync_api import Browser, Dialog, Page, expect
 
 from controller.contracts.peaks import Peaks
 from controller.contracts.result import Validity
@@ -287,7 +287,7 @@ def test_a_frame_of_the_tree_is_gone_into(opened: Open) -> None:
     before = slices.count()
     assert before > 3
     slices.nth(2).click()
-    page.wait_for_function(f"document.querySelectorAll('#tree .slice').length != {before}")
+    expect(slices).not_to_have_count(before)
     assert "step" in " ".join(page.locator("#tree .pathbar text").all_text_contents())
 
 
