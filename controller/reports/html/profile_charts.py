@@ -47,7 +47,8 @@ def charts_of(profile: Profile) -> Iterator[Chart]:
 def tree_of(profile: Profile) -> dict[Path, float]:
     """Return frames by their path from the root, with the seconds of all that is in them.
 
-    An enclosing frame comes before what is in it. Those that are too small are left out, and with
+    An enclosing frame comes before what is in it; beside each other, phases have their order, and
+    of all else the largest comes first. Those that are too small are left out, and with
     them all that is in them; none if there is no time at all.
     """
     seconds: dict[Path, float] = {}
@@ -60,8 +61,12 @@ def tree_of(profile: Profile) -> dict[Path, float]:
         return {}
     large = sorted(seconds.items(), key=lambda item: -item[1])[:MOST_FRAMES]
     kept = {path: of for path, of in large if of >= LEAST_SHARE * whole}
-    order = sorted(kept, key=lambda path: (len(path), phase_number(path[1]) if path[1:] else 0))
+    order = sorted(kept, key=lambda path: (len(path), _phase_number(path), -kept[path]))
     return {path: kept[path] for path in order if len(path) == 1 or path[:-1] in kept}
+
+
+def _phase_number(path: Path) -> int:
+    return phase_number(path[1]) if path[1:] else 0
 
 
 def _tree(frames: Mapping[Path, float], summary: ProfileSummary) -> Chart:
@@ -94,7 +99,7 @@ def _tree(frames: Mapping[Path, float], summary: ProfileSummary) -> Chart:
 
 def shares_caption(profile: Profile) -> str:
     """Return what a donut of a profile is of."""
-    return f"Time {per(profile.summary)} by primitive and direction, and outside oneDNN."
+    return f"Time by primitive and direction, and outside oneDNN, {per(profile.summary)}."
 
 
 def colours_of(tables: Sequence[Sequence[Line]]) -> dict[Path, str]:
