@@ -108,7 +108,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "profile run": "workload=training_workload --stack=stack --output/-o= --knob=knob*"
     " --device=device --top= --json",
     "profile export": "folder= form=collapsed|chrome|benchdnn --output/-o=",
-    "profile report": "folder= --output/-o=",
+    "profile report": "folders=* --output/-o=",
     "machine peaks": "--stack=stack --knob=knob* --again --json",
     "token create": "name=",
     "token list": "--json",
