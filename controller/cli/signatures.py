@@ -99,7 +99,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "bench api": "--seconds= --json",
     "kernels check": "op=op --dtype=dtype --variant=variant --json",
     "kernels bench": "op=op --dtype=dtype --variant=variant --width= --time-limit="
-    " --draws= --with=* --policy= --json",
+    " --draws= --with=* --against= --policy= --json",
     "kernels sweep": "--compiled/--no-compiled",
     "profile import": "file= --output/-o= --steps= --top= --json",
     "profile show": "folder= --top= --json",
