@@ -53,13 +53,19 @@ class Identity:
 
 
 def compare(
-    identity: Identity, case: Case, baseline: str, plan: Plan, policy: Policy, watch: CpuWatch
+    identity: Identity,
+    case: Case,
+    baseline: str,
+    other: Work,
+    plan: Plan,
+    policy: Policy,
+    watch: CpuWatch,
 ) -> KernelRow:
-    """Compare a case's kernel with one of its baselines; the first run of each is not counted.
+    """Compare a case's kernel with other work; the first run of each is not counted.
 
+    baseline: what the other work is called.
     policy: by which all that the watch has timed, this included, is VALID, DISTURBED or INVALID.
     """
-    other = case.baselines[baseline]
     for _ in range(2):
         other()
         case.kernel()

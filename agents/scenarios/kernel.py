@@ -46,7 +46,9 @@ def run(
     identity = Identity(workload.op, workload.dtype, workload.in_use.variant)
     rows = []
     for number, baseline in enumerate(wanted, start=1):
-        rows.append(compare(identity, case, baseline, plan, policy, watch))
+        rows.append(
+            compare(identity, case, baseline, case.baselines[baseline], plan, policy, watch)
+        )
         on_progress(Progress(phase="measuring", done=number, total=len(wanted)))
     disturbed = disturbances(watch.timed, policy)
     return Result(

@@ -96,6 +96,14 @@ def bench(
             help="Add the draws of an earlier `--json` output; may be repeated.",
         ),
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIB:SYMBOL",
+            help="Implementation of yours to compare with, in place of the baselines: "
+            "FILE.py:FUNCTION, MODULE:FUNCTION, or FILE.so:NAMESPACE::OP.",
+        ),
+    ] = None,
     policy: Annotated[
         str | None,
         typer.Option(
@@ -112,7 +120,8 @@ def bench(
     """
     before = [row for path in earlier or () for row in _earlier(path)]
     wanted = _wanted("bench", op, dtype, variant or BEST_VARIANT, width, time_limit, policy)
-    draw = wanted.model_copy(update={"time_limit_s": wanted.time_limit_s / draws})
+    told = {"time_limit_s": wanted.time_limit_s / draws, "against": against}
+    draw = wanted.model_copy(update=told)
     found = [row for _ in range(draws) for row in run_kernels(draw) if isinstance(row, KernelRow)]
     rows, unlike = with_earlier(found, before)
     if unlike:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,7 @@ import typer
 
 from controller.cli.common import Json, make_folder, show_json, show_table, write_file
 from controller.cli.comparison_options import Knobs
+from controller.cli.profile_advise import advise_
 from controller.cli.profile_diff import diff_
 from controller.cli.profile_run import profiled_folder
 from controller.contracts.errors import UserError
@@ -97,6 +99,7 @@ def run(
 
 
 app.command("diff")(diff_)
+app.command("advise")(advise_)
 
 
 class Form(StrEnum):
@@ -148,22 +151,47 @@ def _export_batches(profile: Profile, folder: Path) -> None:
 
 @app.command()
 def report(
-    folder: Folder,
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR...", help="Folders that `profile run` or `profile import` wrote."
+        ),
+    ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="File to write. [default: DIR.html]"),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File to write. [default: DIR.html; of several, profiles.html]",
+        ),
     ] = None,
 ) -> None:
-    """Write a profile as one HTML page.
+    """Write a profile as one HTML page, or several side by side.
 
-    It shows shares, roofline and tables, and needs no network.
+    One is shown as tree, shares, roofline and tables; of several, the shares of primitives. Needs
+    no network.
     """
     # Late: plotly and Jinja take 0.3 s to load, and no other command draws.
     from controller.reports.html.profile import profile_html
+    from controller.reports.html.profiles import profiles_html
 
-    path = output or Path(f"{folder.absolute().name}.html")
-    write_file(path, profile_html(read(folder), f"Profile {folder.absolute().name}"))
+    names = _names_of(folders)
+    if len(folders) == 1:
+        path = output or Path(f"{names[0]}.html")
+        page = profile_html(read(folders[0]), f"Profile {names[0]}")
+    else:
+        path = output or Path("profiles.html")
+        named = [(name, read(folder)) for name, folder in zip(names, folders, strict=True)]
+        page = profiles_html(named, f"Profiles {', '.join(names)}")
+    write_file(path, page)
     say(f"report written to {path}")
+
+
+def _names_of(folders: Sequence[Path]) -> list[str]:
+    """Return the folders' names, or, where two have the same, the folders as they were given."""
+    names = [folder.absolute().name for folder in folders]
+    return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
 
 
 def _reading_line(size: int, wall_s: float, core_s: float) -> str:

@@ -99,15 +99,16 @@ SIGNATURES: Final[dict[str, str]] = {
     "bench api": "--seconds= --json",
     "kernels check": "op=op --dtype=dtype --variant=variant --json",
     "kernels bench": "op=op --dtype=dtype --variant=variant --width= --time-limit="
-    " --draws= --with=* --policy= --json",
+    " --draws= --with=* --against= --policy= --json",
     "kernels sweep": "--compiled/--no-compiled",
     "profile import": "file= --output/-o= --steps= --top= --json",
     "profile show": "folder= --top= --json",
     "profile diff": "a= b= --output/-o= --top= --json",
+    "profile advise": "folder= --top= --json",
     "profile run": "workload=training_workload --stack=stack --output/-o= --knob=knob*"
     " --device=device --top= --json",
     "profile export": "folder= form=collapsed|chrome|benchdnn --output/-o=",
-    "profile report": "folder= --output/-o=",
+    "profile report": "folders=* --output/-o=",
     "machine peaks": "--stack=stack --knob=knob* --again --json",
     "token create": "name=",
     "token list": "--json",

@@ -29,6 +29,9 @@ class KernelBench(Contract):
     """Of one draw of one comparison."""
     policy: str
     """Name of the policy that says when a draw was disturbed."""
+    against: str | None = None
+    """Implementation to compare with in place of the baselines, as `kernels.bench.comparator.load`
+    takes it."""
 
 
 class KernelOperator(Contract):

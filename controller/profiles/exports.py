@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from controller.profiles.model import PHASES, Place, PrimitiveRow, Profile
+from controller.profiles.model import Place, PrimitiveRow, Profile, phase_number
 from controller.profiles.parts import UNEXPLAINED, WAITING, parts_of
 
 GRID_US = 1 / 8
@@ -22,7 +22,7 @@ early."""
 def collapsed_stacks(profile: Profile) -> str:
     """Return a stack a line: phase, modules, op, kernel, primitive; microseconds of a step."""
     lines: dict[str, float] = {}
-    for stack, seconds in _stacks(profile):
+    for stack, seconds in stacks_of(profile):
         key = ";".join(frame.replace(";", ":").replace("\n", " ") for frame in stack)
         lines[key] = lines.get(key, 0.0) + seconds * 1e6
     return "".join(f"{key} {round(us)}\n" for key, us in sorted(lines.items()) if round(us) > 0)
@@ -35,14 +35,14 @@ def chrome_trace(profile: Profile) -> str:
     run one after another.
     """
     merged: dict[tuple[str, ...], float] = {}
-    for stack, seconds in _stacks(profile):
+    for stack, seconds in stacks_of(profile):
         merged[tuple(stack)] = merged.get(tuple(stack), 0.0) + seconds * 1e6
     # Sorted so that stacks with a common frame are adjacent; viewers expect an enclosing frame
     # first.
     begun: dict[tuple[str, ...], float] = {}
     ended: dict[tuple[str, ...], float] = {}
     now = 0.0
-    for path, us in sorted(merged.items(), key=lambda item: (_phase_number(item[0][0]), item[0])):
+    for path, us in sorted(merged.items(), key=lambda item: (phase_number(item[0][0]), item[0])):
         after = now + round(us / GRID_US) * GRID_US
         if after > now + GRID_US:
             for frame in (path[:depth] for depth in range(1, len(path) + 1)):
@@ -53,8 +53,8 @@ def chrome_trace(profile: Profile) -> str:
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
 
 
-def _stacks(profile: Profile) -> Iterator[tuple[list[str], float]]:
-    """Yield every stack with its seconds in a step."""
+def stacks_of(profile: Profile) -> Iterator[tuple[list[str], float]]:
+    """Yield every stack, outermost frame first, with its seconds in a step."""
     for part in parts_of(profile):
         frames = _frames(part.row.place)
         if isinstance(row := part.row, PrimitiveRow):
@@ -68,10 +68,6 @@ def _frames(place: Place) -> list[str]:
     kernel = [place.kernel] if place.kernel and place.kernel != place.op else []
     op = WAITING if place.waits else place.op or UNEXPLAINED
     return [place.phase or "step", *modules, op, *kernel]
-
-
-def _phase_number(phase: str) -> int:
-    return PHASES.index(phase) if phase in PHASES else len(PHASES)
 
 
 def _complete(name: str, started_us: float, us: float) -> dict[str, object]:

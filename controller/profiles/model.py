@@ -17,6 +17,11 @@ PHASES = (LOAD, "forward", "loss", "backward", "optimizer")
 """Phases of a training step, in their order."""
 
 
+def phase_number(name: str) -> int:
+    """Return a phase's place in the order of phases; what is no phase comes last."""
+    return PHASES.index(name) if name in PHASES else len(PHASES)
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A place in a training step: phase, module, op and kernel."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TypeVar
 
 from controller.profiles.model import PrimitiveRow, Profile
@@ -16,19 +15,21 @@ REORDER = "reorder"
 Key = TypeVar("Key")
 
 
-@dataclass
+@dataclass(slots=True)
 class Site:
-    """An operation in one phase of one module, with all parts of its time; complete once asked."""
+    """An operation in one phase of one module, with all parts of its time."""
 
     phase: str = ""
     module: str = ""
     op: str = ""
     parts: list[Part] = field(default_factory=list)
+    seconds: float = 0.0
+    """Its seconds of a step: of all its parts."""
 
-    @cached_property
-    def seconds(self) -> float:
-        """Its seconds of a step."""
-        return sum(part.seconds for part in self.parts)
+    def add(self, part: Part) -> None:
+        """Add a part of its time."""
+        self.parts.append(part)
+        self.seconds += part.seconds
 
     @property
     def calls(self) -> float:
@@ -72,13 +73,14 @@ class Site:
             p for p in self.parts if isinstance(p.row, PrimitiveRow) and not is_reorder(p.row)
         ]
         kernels = [p for p in self.parts if p.row.place.kernel not in VIEWS]
-        return Site(self.phase, self.module, self.op, inside or kernels)
+        found = inside or kernels
+        return Site(self.phase, self.module, self.op, found, sum(part.seconds for part in found))
 
     def split(self) -> tuple[Site, Site]:
         """Return its reorders, and all else of it."""
         apart = (Site(self.phase, self.module, self.op), Site(self.phase, self.module, self.op))
         for part in self.parts:
-            apart[0 if is_reorder(part.row) else 1].parts.append(part)
+            apart[0 if is_reorder(part.row) else 1].add(part)
         return apart
 
 
@@ -91,7 +93,10 @@ def sites_of(profile: Profile) -> list[Site]:
     found: dict[tuple[str, str, str], Site] = {}
     for part in parts_of(profile):
         key = (part.row.place.phase, part.row.place.module, op_of(part.row))
-        found.setdefault(key, Site(*key)).parts.append(part)
+        site = found.get(key)
+        if site is None:
+            site = found[key] = Site(*key)
+        site.add(part)
     return list(found.values())
 
 

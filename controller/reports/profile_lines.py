@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from controller.contracts.profile import ProfileSummary
-from controller.profiles.model import KernelRow, PrimitiveRow, Profile
+from controller.profiles.model import KernelRow, PrimitiveRow, Profile, phase_number
 from controller.profiles.parts import (
     UNEXPLAINED,
     WAITING,
@@ -20,6 +20,7 @@ from controller.profiles.parts import (
 )
 
 NO_MODULE = "(in no module)"
+NO_PHASE = "(between phases)"
 OUTSIDE = "(outside oneDNN)"
 
 
@@ -50,8 +51,17 @@ class Lines:
 
 def tables_of(profile: Profile) -> list[Lines]:
     """Return all tables of a profile that have lines."""
-    made = (op_lines, kind_lines, primitive_lines, module_lines)
+    made = (phase_lines, op_lines, kind_lines, primitive_lines, module_lines)
     return [found for lines_of in made if (found := lines_of(profile)).lines]
+
+
+def phase_lines(profile: Profile) -> Lines:
+    """Add up phases of a step, in their order; none if no phase is known."""
+    parts = parts_of(profile)
+    known = any(part.row.place.phase for part in parts)
+    lines = _added(parts if known else (), parts, lambda row: (row.place.phase or NO_PHASE,))
+    in_order = sorted(lines, key=lambda line: phase_number(line.key[0]))
+    return Lines("phases", f"phases: {_own(profile.summary)}", ("phase",), in_order)
 
 
 def op_lines(profile: Profile) -> Lines:

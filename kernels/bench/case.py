@@ -23,6 +23,18 @@ COMPILED = "compile"
 Work = Callable[[], object]
 """One timed run: forward, and backward if there is one."""
 
+Function = Callable[..., object]
+"""Another implementation of an operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparator:
+    """The same work as done by another implementation."""
+
+    work: Work
+    objections: Callable[[], list[str]]
+    """Returns why it is not the same work; empty if it is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -43,6 +55,9 @@ class Case:
 
     objections: Callable[[], list[str]]
     """Returns what is wrong with the kernel's results; empty if nothing."""
+
+    comparator: Callable[[Function], Comparator] | None = None
+    """Returns the work of an implementation that users bring; None: the case takes none."""
 
 
 @dataclass(frozen=True, slots=True)

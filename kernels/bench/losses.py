@@ -8,7 +8,17 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from kernels.bench.case import DTYPES, UPSTREAM, Case, Work, bytes_of, compiled
+from kernels.bench.case import (
+    DTYPES,
+    UPSTREAM,
+    Case,
+    Comparator,
+    Function,
+    Work,
+    bytes_of,
+    compiled,
+    differ,
+)
 from kernels.reference import focal_loss as reference
 
 ROWS, CLASSES = 120_087, 264
@@ -20,6 +30,10 @@ CHECKED_ROWS = 4003
 LOSS_ERROR = {"fp32": 1e-6, "bf16": 1e-4}
 """Bounds of the summed loss's relative error against float64. For bf16, fp32 losses are computed
 with coarser polynomials and summed."""
+
+COMPARATOR_ERROR = {"fp32": 1e-4, "bf16": 2e-2}
+"""Bounds of another implementation's loss and gradient, relative to the largest value: hundreds of
+roundings of the dtype. What differs by more computes something else."""
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 TargetOf = Callable[[Tensor, torch.dtype], Tensor]
@@ -53,7 +67,30 @@ def loss_case(
         moved_bytes=bytes_of(logits, logits, target if is_dense else None),
         largest_bytes=bytes_of(logits),
         objections=partial(_objections, dtype, target_of, mine, plain),
+        comparator=lambda theirs: Comparator(
+            partial(_step, theirs, logits, target), partial(_unlike, dtype, target_of, theirs)
+        ),
     )
+
+
+def _unlike(dtype: str, target_of: TargetOf, theirs: Function) -> list[str]:
+    """Compare another implementation's loss and gradient with float64."""
+    labels = _labels(CHECKED_ROWS)
+    logits = _logits(CHECKED_ROWS).to(DTYPES[dtype]).requires_grad_()
+    target = target_of(labels, logits.dtype)
+    try:
+        loss, gradient = _step(theirs, logits, target)
+    except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:
+        return [f"it raised {type(error).__name__}: {error}"]
+    truth, true_gradient = _double_step(logits, target)
+    bound = COMPARATOR_ERROR[dtype]
+    return differ("loss", loss, truth, bound) + differ("gradient", gradient, true_gradient, bound)
+
+
+def _double_step(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Return loss and gradient in float64."""
+    exact = logits.detach().double().requires_grad_()
+    return _step(_double_loss, exact, target if target.dim() == 1 else target.double())
 
 
 def _step(loss: Callable[..., object], logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -74,8 +111,7 @@ def _objections(dtype: str, target_of: TargetOf, mine: Loss, plain: Loss) -> lis
     loss, grad = _step(mine, logits, target)
     _, plain_grad = _step(plain, logits, target)
     # Where p_t rounds to 1, float64 loses bits too, but 29 fewer than fp32.
-    exact = logits.detach().double().requires_grad_()
-    truth, true_grad = _step(_double_loss, exact, target if target.dim() == 1 else target.double())
+    truth, true_grad = _double_step(logits, target)
     found = []
     error = abs(loss.double() - truth).item() / truth.item()
     # A dense bf16 loss is finally rounded to bf16, like torchvision's.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Page
+from playwright.sync_api import Browser, Dialog, Page, expect
 
 from controller.contracts.peaks import Peaks
 from controller.contracts.result import Validity
@@ -19,6 +19,7 @@ from controller.profiles.importing import import_file
 from controller.profiles.model import Profile
 from controller.reports.html.profile import profile_html
 from controller.reports.html.profile_diff import profile_diff_html
+from controller.reports.html.profiles import profiles_html
 from controller.reports.html.report import report_html
 from controller.reports.views.comparison import comparison_view
 from controller.reports.views.model import ReportView
@@ -68,6 +69,7 @@ REFUSED = """new Promise(resolve => {
   %s;
 })"""
 
+LEAST_CHARTS = {"rich": 8, "comparison": 4, "large": 20, "profile": 2, "diff": 1, "profiles": 3}
 Theme = Literal["light", "dark"]
 
 
@@ -109,7 +111,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         by_hand(step()), by_hand([*step()[:-1], kernel(HOSTILE, 0.3, module=HOSTILE)])
     )
     folder.joinpath("diff.html").write_text(profile_diff_html(differences, "Profiles A and B"))
-    return {name: folder / f"{name}.html" for name in (*reports, "profile", "diff")}
+    named = [("log", profiled()), (HOSTILE, by_hand(step())), ("a third", by_hand(step()[:3]))]
+    folder.joinpath("profiles.html").write_text(profiles_html(named, "Three profiles"))
+    many = [kernel(f"aten::op{n}", 0.01, module=f"body.op{n}") for n in range(60)]
+    page = profile_html(by_hand([*step(), *many]), "Profile of many operations")
+    folder.joinpath("deep.html").write_text(page)
+    names = (*reports, "profile", "diff", "profiles", "deep")
+    return {name: folder / f"{name}.html" for name in names}
 
 
 def rich() -> ReportView:
@@ -176,11 +184,11 @@ def _listening(page: Page) -> Opened:
     return opened
 
 
-@pytest.mark.parametrize("name", ["rich", "comparison", "large", "profile", "diff"])
+@pytest.mark.parametrize("name", LEAST_CHARTS)
 def test_every_chart_draws_without_a_complaint_or_a_request(name: str, opened: Open) -> None:
     report = opened(name)
     charts = report.page.locator(".plot").count()
-    assert charts >= {"rich": 8, "comparison": 4, "large": 20, "profile": 2, "diff": 1}[name]
+    assert charts >= LEAST_CHARTS[name]
     assert report.measure("emptyCharts()") == []
     assert report.complaints == []
     assert [url for url in report.requests if not url.startswith(("file:", "data:"))] == []
@@ -213,6 +221,8 @@ def test_browser_refuses_whatever_would_leave_the_page(
         ("profile", DESKTOP),
         ("profile", PHONE),
         ("diff", PHONE),
+        ("profiles", DESKTOP),
+        ("profiles", PHONE),
     ],
 )
 def test_nothing_overlaps_or_leaves_the_page(name: str, width: int, opened: Open) -> None:
@@ -244,6 +254,41 @@ def test_measures_see_what_is_wrong(browser: Browser, files: dict[str, Path]) ->
 @pytest.mark.parametrize("name", ["rich", "comparison", "large"])
 def test_tables_have_captions_and_headers(name: str, opened: Open) -> None:
     assert opened(name).measure("unreadableTables()") == []
+
+
+@pytest.mark.parametrize("name", ["profile", "diff", "profiles"])
+def test_a_phone_shows_all_numbers_with_their_headings(name: str, opened: Open) -> None:
+    numbers = opened(name, PHONE).page.locator(".named tbody tr:not([hidden]) td.number")
+    assert numbers.count() > 3
+    cut = "nodes => nodes.filter(n => n.getBoundingClientRect().right > innerWidth).length"
+    assert numbers.evaluate_all(cut) == 0
+    headings = "nodes => nodes.map(n => getComputedStyle(n, '::before').content)"
+    assert set(numbers.evaluate_all(headings)).isdisjoint({"none", '""'})
+
+
+def test_a_search_shows_rows_of_all_tables_and_gives_back_what_was_shown(opened: Open) -> None:
+    page = opened("deep").page
+    rows = page.locator("main tbody tr")
+    shown = "rows => rows.filter(r => !r.hidden).length"
+    before = rows.evaluate_all(shown)
+    assert before < rows.count()
+    page.get_by_label("Find in all tables").fill(" OP5")
+    found = "rows => rows.filter(r => !r.hidden).map(r => r.textContent.toLowerCase())"
+    texts = rows.evaluate_all(found)
+    assert len(texts) == 2 * 11  # op5 and op50 to op59, as operations and as modules
+    assert all("op5" in text for text in texts)
+    page.get_by_label("Find in all tables").fill("")
+    assert rows.evaluate_all(shown) == before
+
+
+def test_a_frame_of_the_tree_is_gone_into(opened: Open) -> None:
+    page = opened("deep").page
+    slices = page.locator("#tree .slice")
+    before = slices.count()
+    assert before > 3
+    slices.nth(2).click()
+    expect(slices).not_to_have_count(before)
+    assert "step" in " ".join(page.locator("#tree .pathbar text").all_text_contents())
 
 
 def test_virtual_devices_are_marked_wherever_they_show(opened: Open) -> None:

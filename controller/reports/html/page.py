@@ -36,6 +36,8 @@ class Page:
     charts: Sequence[Chart]
     context: Mapping[str, object]
     """Further variables of the template."""
+    scripts: Sequence[str] = ()
+    """Further scripts in templates/."""
 
 
 def render(page: Page) -> str:
@@ -48,9 +50,13 @@ def render(page: Page) -> str:
         contents=page.contents,
         charts={chart.anchor: chart for chart in page.charts},
         figures={chart.anchor: chart.figure for chart in page.charts},
-        scripts=[_resource("theme.js"), *([_resource("page.js")] if page.charts else [])],
+        scripts=[_resource(name) for name in _scripts_of(page)],
         library=Markup(get_plotlyjs()) if page.charts else None,
     )
+
+
+def _scripts_of(page: Page) -> list[str]:
+    return ["theme.js", *(["page.js"] if page.charts else []), *page.scripts]
 
 
 def policy_for(scripts: Sequence[str]) -> str:

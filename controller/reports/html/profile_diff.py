@@ -9,13 +9,12 @@ from controller.contracts.units import Unit
 from controller.reports.html.charts import Chart, Point, axis_for, bars_chart
 from controller.reports.html.page import Page, render
 from controller.reports.profile_diff_lines import (
-    NO_PHASE,
     RATIO_HEADINGS,
     answer_lines,
     change_text,
     ratio_cells,
 )
-from controller.reports.profile_lines import NO_MODULE
+from controller.reports.profile_lines import NO_MODULE, NO_PHASE
 
 BARS, TOP = 12, 100
 """Changes in the chart; rows of a table."""

@@ -119,6 +119,7 @@ VALUES: Final[list[tuple[tuple[str, ...], tuple[str, str]]]] = [
     (("profile", "export", "."), ("flame", "")),
     (("profile", "show", ".", "--top"), ("0", "all")),
     (("profile", "diff", ".", ".", "--top"), ("0", "all")),
+    (("profile", "advise", ".", "--top"), ("0", "all")),
     ((*BENCH, "--width"), ("inf", "0")),
     ((*BENCH, "--time-limit"), ("10m", "inf")),
     ((*BENCH, "--draws"), ("0", "few")),

@@ -108,6 +108,17 @@ def test_two_profiles_are_compared(tmp_path: Path) -> None:
     assert "no difference shown" in said("diff", str(a), str(a))
 
 
+def test_a_profile_gives_advice(tmp_path: Path) -> None:
+    folder = tmp_path / "profile"
+    write(profile_by_hand(step(), knobs={"fused_optimizer": False}, load_s=0.2), folder)
+    told = said("advise", str(folder), "--top", "1")
+    assert "\n−100 ms [0 ms, 200 ms], 14.3%  data loading: load batches beside the step" in told
+    found = json.loads(said("advise", str(folder), "--json"))
+    assert found["whole_s"] == pytest.approx(0.7)
+    remedies = [one["remedy"] for one in found["advice"]]
+    assert {"kind": "knob", "name": "fused_optimizer", "value": True} in remedies
+
+
 def test_steps_are_not_compared_with_what_has_none(imported: Path, tmp_path: Path) -> None:
     of_steps = tmp_path / "steps"
     write(profile_by_hand(step()), of_steps)

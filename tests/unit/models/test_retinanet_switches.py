@@ -45,6 +45,8 @@ SWITCHES: Mapping[str, Mapping[str, Scalar]] = {
         "head_convolutions": "matmul",
     },
 }
+TOGETHER = ("all of them", "all kernels")
+IS_BF16_EMULATED = not torch.ops.mkldnn._is_mkldnn_bf16_supported()
 CHANNELS_LAST = [False, True]
 
 
@@ -161,9 +163,12 @@ def test_a_switch_rounds_in_fp32_and_no_more(
     assert step.error(expected) < 3e-5
 
 
-@pytest.mark.parametrize("knobs", SWITCHES.values(), ids=SWITCHES)
-def test_a_switch_costs_no_accuracy_in_bf16(knobs: Mapping[str, Scalar]) -> None:
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_a_switch_costs_no_accuracy_in_bf16(switch: str) -> None:
     """8 bits a value: the gradient is some percent off, with a switch no more than without."""
+    if IS_BF16_EMULATED and switch not in TOGETHER:
+        pytest.skip("bf16 is emulated on this CPU, 15 s a switch: those together are tested")
+    knobs = SWITCHES[switch]
     assert error_of_plain_in_bf16() < 0.2
     steps = steps_in_bf16(knobs)
     assert error_over_seeds(steps) < 1.25 * error_of_plain_in_bf16()

@@ -1,0 +1,112 @@
+"""Rules on how a step runs: threads, allocator, many small kernels, waiting, loading. Pure."""
+
+from __future__ import annotations
+
+from controller.contracts.advice import Remedy, Rule
+from controller.profiles.advising.claims import Claim, Seen, is_product, knob, setting, whole
+from controller.profiles.advising.work import above_copy
+from controller.profiles.model import LOAD, KernelRow
+from controller.profiles.parts import Part
+
+SHORT_S = 20e-6
+"""A kernel below it spends much of its time on being called."""
+FRAGMENTED = 0.1
+"""Share of the time in short kernels from which a step is fragmented."""
+MAPPED_BYTES = 2**25
+"""glibc maps and unmaps every block above it: mallopt(3), the most that M_MMAP_THRESHOLD grows to
+by itself."""
+CANDIDATES = 3
+"""Candidates for fusing that are named."""
+
+
+def threads(seen: Seen) -> Claim | None:
+    """Fewer threads than cores, or more than logical processors.
+
+    At most, all that computes scales with the threads that run at once.
+    """
+    environment = seen.origin.environment
+    has, cores, logical = seen.origin.threads, environment.get("cores"), environment.get("affinity")
+    if not isinstance(cores, int) or not has:
+        return None
+    most = len(logical) if isinstance(logical, tuple) and logical else cores
+    usable = min(cores, most)
+    if usable <= has <= max(cores, most):
+        return None
+    remedy = setting(f"run {usable} threads")
+    if "threads" in seen.knobs:
+        remedy = knob("threads", usable)
+    found = seen.where(lambda part: bool(part.row.place.op) and part.row.place.phase != LOAD)
+    high = 1 - min(has, usable) / max(has, usable)
+    return Claim(Rule.THREADS, f"threads {has}, cores {usable}", remedy, whole(found, high=high))
+
+
+def malloc(seen: Seen) -> Claim | None:
+    """Large tensors from a glibc that unmaps them, so that each is faulted in again.
+
+    Faults are not in a profile: at most all is saved that is above copying the kernel's inputs.
+    """
+    if seen.knobs.get("malloc") != "glibc":
+        return None
+    found = seen.where(lambda part: _is_large(part) and not is_product(part))
+    told = f"glibc unmaps blocks above 32 MiB; {seen.calls(found):g} calls are on larger tensors"
+    shares = {i: (0.0, above_copy(seen, seen.parts[i])) for i in found}
+    return Claim(Rule.MALLOC, told, knob("malloc", "glibc-tuned"), shares)
+
+
+def _is_large(part: Part) -> bool:
+    row = part.row
+    return isinstance(row, KernelRow) and (row.bytes or 0.0) > MAPPED_BYTES
+
+
+def fragmentation(seen: Seen) -> Claim | None:
+    """Much of the step in short kernels that are no products; at most their time."""
+    found = seen.where(_is_short)
+    step_s = seen.seconds(range(len(seen.parts)))
+    if not found or seen.seconds(found) < FRAGMENTED * step_s:
+        return None
+    kernels = seen.where(lambda part: isinstance(part.row, KernelRow) and bool(part.row.place.op))
+    told = (
+        f"{seen.calls(kernels) / step_s / 1000:.1f} kernels per ms; those under 20 µs take "
+        f"{seen.seconds(found) / step_s:.0%} of the time{_candidates(seen)}"
+    )
+    remedy = setting("fuse them")
+    if seen.origin.stack == "torch":
+        remedy = Remedy(kind="stack", value="torch-compile")
+    return Claim(Rule.FRAGMENTATION, told, remedy, whole(found))
+
+
+def _is_short(part: Part) -> bool:
+    row = part.row
+    if not isinstance(row, KernelRow) or not row.place.op or is_product(part):
+        return False
+    return row.self_s < SHORT_S * row.calls
+
+
+def _candidates(seen: Seen) -> str:
+    """Return where the kernels that are no products move most bytes, in words."""
+    moved: dict[str, float] = {}
+    for part in seen.parts:
+        row = part.row
+        if isinstance(row, KernelRow) and row.bytes and not is_product(part):
+            place = row.place.module or row.place.phase or row.place.op
+            moved[place] = moved.get(place, 0.0) + row.calls * row.bytes
+    first = sorted(moved.items(), key=lambda item: -item[1])[:CANDIDATES]
+    if not first:
+        return ""
+    return "; most bytes to fuse: " + ", ".join(f"{name} {b / 1e6:.1f} MB" for name, b in first)
+
+
+def waiting(seen: Seen) -> Claim | None:
+    """Calls that wait: for another thread, a process or a clock."""
+    found = seen.where(lambda part: part.row.place.waits and part.row.place.phase != LOAD)
+    names = sorted({seen.parts[i].row.place.kernel for i in found})
+    told = f"{seen.calls(found):g} calls wait: {', '.join(names[:CANDIDATES])}"
+    remedy = setting("do other work meanwhile, or don't wait in the step")
+    return Claim(Rule.WAITING, told, remedy, whole(found))
+
+
+def loading(seen: Seen) -> Claim | None:
+    """Loading a batch while nothing is computed; at most all of it is hidden."""
+    found = seen.where(lambda part: part.row.place.phase == LOAD)
+    remedy = setting("load batches beside the step, or decode faster")
+    return Claim(Rule.LOADING, "nothing is computed while a batch is loaded", remedy, whole(found))

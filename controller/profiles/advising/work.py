@@ -1,0 +1,229 @@
+"""Rules on how a step's work is done: types, layouts, and operators that have a faster form. Pure.
+
+Each takes a profile and returns what a change saves of which parts, or None if the profile shows no
+such fault. The least that is saved is 0, unless the work falls away as a whole; the most is all of
+the time that the change can avoid.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from controller.contracts.advice import Remedy, Rule
+from controller.contracts.peaks import COPY
+from controller.profiles.advising.claims import Claim, Seen, is_product, knob, named, setting, whole
+from controller.profiles.model import KernelRow, PrimitiveRow
+from controller.profiles.parts import Part
+from controller.profiles.sites import dtype_of, is_reorder
+from controller.profiles.validity import NOISE
+
+STAGES = ("conv1", "layer1", "layer2", "layer3", "layer4")
+"""The stages of a ResNet as torchvision names them, from the input on."""
+NORM = re.compile(r"(?:^|[./])(?:bn\d*|\w*norm\w*|downsample\.1)(?:$|[./])", re.IGNORECASE)
+"""A module that normalises, by its name in torchvision and timm."""
+NORM_OPS = ("aten::mul", "aten::add", "aten::addcmul", "MulBackward0", "AddBackward0")
+RELU_OPS = ("aten::relu", "aten::relu_", "aten::clamp_min", "aten::clamp_min_", "ReluBackward0")
+FUSED = "_fused_"
+"""In the names of torch's fused optimizers."""
+_BLOCKED = re.compile(r"aB[a-z]*\d+b")
+"""oneDNN's layouts of activations with blocks of channels."""
+_PLAIN = re.compile(r"abc(?:d(?:e)?)?")
+
+
+def layout(seen: Seen) -> Claim | None:
+    """Activations converted between the plain and another layout, where they are not channels-last.
+
+    Other reorders remain: those of weights, and of types.
+    """
+    if seen.knobs.get("memory_format", "contiguous") != "contiguous":
+        return None
+    found = seen.where(lambda part: is_reorder(part.row) and _of_activations(part))
+    named_so = seen.knobs.get("memory_format")
+    remedy = knob("memory_format", "channels_last") if named_so else setting("use channels-last")
+    told = f"{seen.calls(found):g} reorders convert activations from or to the plain layout"
+    return Claim(Rule.LAYOUT, told, remedy, whole(found))
+
+
+def _of_activations(part: Part) -> bool:
+    if not isinstance(part.row, PrimitiveRow):
+        return False
+    tags = [tag.partition(":")[2] for tag in part.row.layout.split()]
+    plain = any(_PLAIN.fullmatch(tag) for tag in tags)
+    return plain and any(_BLOCKED.fullmatch(tag) or tag in ("acdb", "acb", "acdeb") for tag in tags)
+
+
+def reorders(seen: Seen) -> Claim | None:
+    """Reorders that channels-last does not avoid: of weights, of types, and forced ones."""
+    avoided = layout(seen)
+    elsewhere = avoided.shares if avoided else {}
+    found = [i for i in seen.where(lambda part: is_reorder(part.row)) if i not in elsewhere]
+    remedy = setting("keep tensors in the layout and type in which the next primitive reads them")
+    if seen.knobs.get("ipex_optimize") is False:
+        remedy = knob("ipex_optimize", value=True)
+    told = f"{seen.calls(found):g} reorders compute nothing{_largest(seen, found)}"
+    return Claim(Rule.REORDERS, told, remedy, whole(found))
+
+
+def fallback(seen: Seen) -> Claim | None:
+    """Products in fp32 in a run of bf16; with peaks of both, at most what bf16 is faster."""
+    found = seen.products.get("f32", [])
+    high = _gain_of_bf16(seen, unknown=1.0)
+    if not seen.is_bf16 or not found or high <= 0:
+        return None
+    told = f"{seen.calls(found):g} products run in fp32{_largest(seen, found)}"
+    remedy = setting("let these operations run in bf16: cast their inputs, or widen autocast")
+    return Claim(Rule.FALLBACK, told, remedy, whole(found, high=high))
+
+
+def precision(seen: Seen) -> Claim | None:
+    """Matrix products in fp32 on a CPU that multiplies bf16; by AVX-512 BF16, twice as fast."""
+    isa = _words(seen.origin.environment.get("isa"))
+    units = [name for name in ("amx_bf16", "avx512_bf16") if name in isa]
+    found = seen.products.get("f32", [])
+    high = _gain_of_bf16(seen, unknown=0.5)
+    if seen.is_bf16 or not units or not found or high <= 0:
+        return None
+    told = f"{seen.calls(found):g} products run in fp32, and the CPU has {units[0]}"
+    remedy = (
+        knob("precision", "bf16")
+        if "precision" in seen.knobs
+        else setting("compute in bf16, with the loss in fp32")
+    )
+    return Claim(Rule.PRECISION, told, remedy, whole(found, high=high))
+
+
+def _gain_of_bf16(seen: Seen, unknown: float) -> float:
+    """Return the share of fp32's time that bf16 saves at measured peaks, else `unknown`."""
+    fp32, bf16 = seen.peak("f32"), seen.peak("bf16")
+    return unknown if fp32 is None or bf16 is None else max(0.0, 1 - fp32 / bf16)
+
+
+def hidden_isa(seen: Seen) -> Claim | None:
+    """Primitives under a limit of oneDNN's instruction sets; at most what is above the roof."""
+    settings = _words(seen.origin.environment.get("settings"))
+    limit = next((one for one in settings if one.startswith("ONEDNN_MAX_CPU_ISA=")), None)
+    if limit is None or limit.partition("=")[2].upper() in ("DEFAULT", "ALL"):
+        return None
+    found = seen.where(lambda part: isinstance(part.row, PrimitiveRow) and is_product(part))
+    shares = {i: (0.0, above_roof(seen.parts[i])) for i in found}
+    remedy = setting("unset ONEDNN_MAX_CPU_ISA")
+    return Claim(Rule.HIDDEN_ISA, f"{limit} limits {len(found)} kinds of product", remedy, shares)
+
+
+def frozen(seen: Seen) -> Claim | None:
+    """Gradients of stages that don't learn, which fall away as a whole."""
+    learn = seen.knobs.get("trainable_stages")
+    if seen.knobs.get("skip_frozen") is not False or not isinstance(learn, int):
+        return None
+    stages = STAGES[: max(0, len(STAGES) - learn)]
+    found = seen.where(
+        lambda part: part.row.place.phase == "backward" and _stage(part.row.place.module) in stages
+    )
+    told = f"gradients of stages that don't learn: {', '.join(stages)}"
+    return Claim(Rule.FROZEN, told, knob("skip_frozen", value=True), whole(found, low=1 - NOISE))
+
+
+def _stage(module: str) -> str:
+    """Return the stage that a module is in; its blocks have a `conv1`, too, further in."""
+    return next((level for level in re.split(r"[./]", module) if level in STAGES), "")
+
+
+def norms(seen: Seen) -> Claim | None:
+    """Frozen norms as multiplications and additions."""
+    found = seen.where(
+        lambda part: NORM.search(part.row.place.module) is not None and named(part, *NORM_OPS)
+    )
+    told = f"{seen.calls(found):g} multiplications and additions in norms"
+    return Claim(Rule.NORMS, told, _fused_norms(seen), whole(found))
+
+
+def relu(seen: Seen) -> Claim | None:
+    """ReLU as an operation of its own, forward and backward."""
+    found = seen.where(lambda part: named(part, *RELU_OPS))
+    told = f"ReLU reads and writes its input apart, {seen.calls(found):g} calls"
+    return Claim(Rule.RELU, told, _fused_norms(seen), whole(found))
+
+
+def _fused_norms(seen: Seen) -> Remedy:
+    if seen.knobs.get("frozen_bn", "fused") != "fused":
+        return knob("frozen_bn", "fused")
+    return setting("fuse it into the operation before")
+
+
+def optimizer(seen: Seen) -> Claim | None:
+    """An optimizer as a loop of operators; what the update must read once more remains."""
+    inside = seen.where(lambda part: part.row.place.phase == "optimizer")
+    is_fused = any(FUSED in seen.parts[i].row.place.kernel for i in inside)
+    if is_fused or seen.knobs.get("fused_optimizer") is True:
+        return None
+    told = f"the update is {seen.calls(inside):g} calls"
+    remedy = setting("use the fused optimizer")
+    if "fused_optimizer" in seen.knobs:
+        remedy = knob("fused_optimizer", value=True)
+    return Claim(Rule.OPTIMIZER, told, remedy, whole(inside))
+
+
+def loss(seen: Seen) -> Claim | None:
+    """A loss in plain operators, where a fused one is a knob; its backward pass is left out."""
+    found = seen.where(lambda part: part.row.place.phase == "loss")
+    for name in ("focal_loss", "matching"):
+        if seen.knobs.get(name, "fused") != "fused":
+            told = f"the loss is {seen.calls(found):g} calls with {name}={seen.knobs[name]}"
+            return Claim(Rule.LOSS, told, knob(name, "fused"), whole(found))
+    return None
+
+
+TINY_S = 1e-4
+"""A call below it spends much on starting, and on passing work between threads."""
+FAR_BELOW = 4
+"""Times the roofline's bound."""
+
+
+def tiny(seen: Seen) -> Claim | None:
+    """Short products that take several times what the roofline allows; at most what is above."""
+    found = seen.where(
+        lambda part: (
+            is_product(part)
+            and part.seconds < TINY_S * part.row.calls
+            and above_roof(part) > 1 - 1 / FAR_BELOW
+            and part.row.attainable_s is not None
+        )
+    )
+    remedy = setting("compute several at once: a larger batch, or levels packed together")
+    if seen.knobs.get("packed_levels") is False:
+        remedy = knob("packed_levels", value=True)
+    told = f"{seen.calls(found):g} products below 0.1 ms take over {FAR_BELOW}× the roofline's time"
+    return Claim(Rule.TINY, told, remedy, {i: (0.0, above_roof(seen.parts[i])) for i in found})
+
+
+def above_roof(part: Part) -> float:
+    """Return the share of a part's time above the roofline; all of it where that is not known."""
+    if part.headroom_s is None:
+        return 1.0
+    return min(1.0, part.headroom_s / part.seconds)
+
+
+def above_copy(seen: Seen, part: Part) -> float:
+    """Return the share of a kernel's time above reading its inputs at the peak of copying."""
+    row, peak = part.row, seen.peak(COPY)
+    if not isinstance(row, KernelRow) or row.bytes is None or peak is None:
+        return 1.0
+    return max(0.0, 1 - row.calls * row.bytes / peak / part.seconds)
+
+
+def _words(fact: object) -> tuple[str, ...]:
+    if isinstance(fact, str):
+        return tuple(fact.split())
+    return tuple(map(str, fact)) if isinstance(fact, tuple) else ()
+
+
+def _largest(seen: Seen, found: Iterable[int]) -> str:
+    """Return where most time of some parts goes, in words."""
+    largest = max(found, key=lambda i: seen.parts[i].seconds, default=None)
+    if largest is None:
+        return ""
+    row = seen.parts[largest].row
+    where = " of ".join(filter(None, (row.place.phase, row.place.module)))
+    typed = f" ({dtype_of(row)})" if dtype_of(row) else ""
+    return f", most in {where}{typed}" if where else ""

@@ -1,0 +1,59 @@
+"""Several profiles side by side as an HTML page, as figure 2 of arXiv 2206.10034 has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controller.profiles.model import Profile
+from controller.reports.html.page import Page, render
+from controller.reports.html.profile_charts import colours_of, donut, kind_name, shares_caption
+from controller.reports.profile_lines import Line, kind_lines
+from controller.reports.profile_origin import identity_lines
+from controller.reports.profile_tables import summary_lines
+
+Named = tuple[str, Profile]
+
+
+def profiles_html(named: Sequence[Named], title: str) -> str:
+    """Return the shares of several profiles, each with its name, as one self-contained file."""
+    tables = [kind_lines(profile).lines for _, profile in named]
+    colours = colours_of(tables)
+    charts = [
+        donut(f"shares-{number}", name, shares_caption(profile), lines, colours)
+        for number, ((name, profile), lines) in enumerate(zip(named, tables, strict=True), 1)
+        if lines
+    ]
+    return render(
+        Page(
+            title=title,
+            description="Each kind of primitive has the same colour in all of them.",
+            template="profiles.html",
+            contents=[
+                ("shares", "Shares"),
+                *((f"profile-{number}", name) for number, (name, _) in enumerate(named, 1)),
+            ],
+            charts=charts,
+            context={
+                "anchors": [chart.anchor for chart in charts],
+                "headings": ("primitive", *(name for name, _ in named)),
+                "rows": share_rows(tables),
+                "profiles": [
+                    (name, identity_lines(profile.summary) + summary_lines(profile.summary))
+                    for name, profile in named
+                ],
+            },
+        )
+    )
+
+
+def share_rows(tables: Sequence[Sequence[Line]]) -> list[tuple[str, list[str]]]:
+    """Return a row for each kind of primitive: its name and its share in each profile.
+
+    That with the largest share anywhere comes first.
+    """
+    shares = [{line.key: line.share for line in lines} for lines in tables]
+    kinds = dict.fromkeys(key for of in shares for key in of)
+    order = sorted(kinds, key=lambda key: -max(of.get(key, 0.0) for of in shares))
+    return [
+        (kind_name(key), [f"{of[key]:.1%}" if key in of else "–" for of in shares]) for key in order
+    ]

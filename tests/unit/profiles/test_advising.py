@@ -1,0 +1,406 @@
+"""Advice: a planted fault is named first, none without it, and never more than the step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.contracts.advice import Advised, Rule
+from controller.contracts.base import Scalar
+from controller.contracts.peaks import Peaks
+from controller.contracts.profile import ProfileOrigin
+from controller.profiles.advising.advise import LEAST_SHARE, advise
+from controller.profiles.model import KernelRow, Place, PrimitiveRow, Profile
+from controller.profiles.parts import parts_of
+from controller.reports.advice_lines import advice_lines
+from tests.support.planted_profile import Rows, convolution, kernel, primitive, profile
+
+Facts = Mapping[str, Scalar | tuple[Scalar, ...] | None]
+KNOBS: Mapping[str, Scalar] = {
+    "precision": "fp32",
+    "memory_format": "channels_last",
+    "malloc": "glibc-tuned",
+    "threads": 0,
+    "skip_frozen": True,
+    "trainable_stages": 3,
+    "frozen_bn": "fused",
+    "fused_optimizer": True,
+    "focal_loss": "fused",
+    "matching": "fused",
+    "packed_levels": True,
+}
+FACTS: Facts = {"cores": 2, "affinity": (0, 1), "isa": ("avx", "avx2"), "settings": ()}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fault: rows that it adds to a step, and what else of the profile it is seen in."""
+
+    rows: Rows = field(default_factory=list)
+    knobs: Mapping[str, Scalar] = field(default_factory=dict)
+    facts: Facts = field(default_factory=dict)
+    threads: int = 2
+    load_s: float | None = None
+    stack: str = "torch"
+    bf16: bool = False
+    peaks: Peaks | None = None
+
+
+def clean_step(*, bf16: bool) -> Rows:
+    """Return a step of 0.5 s in which no rule finds anything."""
+    kind, told = ("bf16", '["c10::BFloat16"]') if bf16 else ("f32", '["float"]')
+    return [
+        *convolution("backbone.body.layer2.0.conv1", 0.2, dtype=kind),
+        *convolution("backbone.body.layer3.0.conv1", 0.2, "backward", dtype=kind),
+        kernel("aten::mm", 0.05, module="head", dtypes=told),
+        kernel("aten::_fused_adam_", 0.02, phase="optimizer"),
+        kernel("aten::sigmoid", 0.01, phase="loss"),
+    ]
+
+
+def planted(case: Case) -> Profile:
+    rows = [*clean_step(bf16=case.bf16), *case.rows]
+    made = profile(rows, load_s=case.load_s)
+    origin = ProfileOrigin(
+        workload="net",
+        stack=case.stack,
+        threads=case.threads,
+        knobs={**KNOBS, "precision": "bf16" if case.bf16 else "fp32", **case.knobs},
+        environment={**FACTS, **case.facts},
+    )
+    told = {"origin": origin, "peaks": case.peaks}
+    return replace(made, summary=made.summary.model_copy(update=told))
+
+
+def reorders(layout: str, seconds: float) -> Rows:
+    return [
+        replace(primitive(row.place, "reorder", seconds, direction="", calls=9.0), layout=layout)
+        for row in convolution("backbone.body.layer2.0.conv1", 0.0)[:1]
+    ]
+
+
+def kernels(
+    op: str, seconds: float, calls: float = 1.0, bytes_: float | None = None, **told: str
+) -> Rows:
+    return [replace(kernel(op, seconds, calls=calls, **told), bytes=bytes_)]
+
+
+def tiny_products() -> Rows:
+    """Return matrix products of 50 µs that the roofline lets take 1 µs."""
+    rows = kernels("aten::addmm", 0.1, calls=2000.0, module="head.cls")
+    return [replace(row, attainable_s=1e-6) for row in rows]
+
+
+FP32_ISLAND = convolution("head.cls", 0.15)
+AMX = {"isa": ("avx512f", "avx512_bf16", "amx_bf16")}
+PEAKS = Peaks(gemm_flops={"f32": 1e11, "bf16": 4e11}, copy_bytes=1e10)
+EMULATED = Peaks(gemm_flops={"f32": 1e11, "bf16": 2e10}, copy_bytes=1e10)
+FROZEN = {"skip_frozen": False}
+
+FAULTS: Mapping[str, tuple[Case, Rule, str]] = {
+    "layout": (
+        Case(reorders("src:abcd dst:aBcd8b", 0.1), {"memory_format": "contiguous"}),
+        Rule.LAYOUT,
+        "memory_format=channels_last",
+    ),
+    "forced reorder": (
+        Case(reorders("src:abcd dst:aBcd8b", 0.1)),
+        Rule.REORDERS,
+        "keep tensors in the layout and type in which the next primitive reads them",
+    ),
+    "weights reordered": (
+        Case(
+            reorders("src:abcd dst:ABcd8b8a", 0.1),
+            {"memory_format": "contiguous", "ipex_optimize": False},
+        ),
+        Rule.REORDERS,
+        "ipex_optimize=true",
+    ),
+    "fp32 island": (
+        Case(FP32_ISLAND, bf16=True),
+        Rule.FALLBACK,
+        "let these operations run in bf16: cast their inputs, or widen autocast",
+    ),
+    "bf16 unused": (Case(facts=AMX), Rule.PRECISION, "precision=bf16"),
+    "instruction set hidden": (
+        Case(facts={"settings": ("ONEDNN_MAX_CPU_ISA=SSE41",)}),
+        Rule.HIDDEN_ISA,
+        "unset ONEDNN_MAX_CPU_ISA",
+    ),
+    "unfrozen frozen stage": (
+        Case(convolution("backbone.body.layer1.0.conv1", 0.1, "backward"), FROZEN),
+        Rule.FROZEN,
+        "skip_frozen=true",
+    ),
+    "unfused norms": (
+        Case(
+            [
+                *kernels("aten::mul", 0.05, module="backbone.body.bn1"),
+                *kernels("MulBackward0", 0.05, module="backbone.body.bn1", phase="backward"),
+            ],
+            {"frozen_bn": "mul_add"},
+        ),
+        Rule.NORMS,
+        "frozen_bn=fused",
+    ),
+    "ReLU": (
+        Case(kernels("aten::relu", 0.1, module="act")),
+        Rule.RELU,
+        "fuse it into the operation before",
+    ),
+    "optimizer": (
+        Case(knobs={"fused_optimizer": False}),
+        Rule.OPTIMIZER,
+        "fused_optimizer=true",
+    ),
+    "loss": (
+        Case(kernels("aten::exp", 0.1, phase="loss"), {"focal_loss": "reference"}),
+        Rule.LOSS,
+        "focal_loss=fused",
+    ),
+    "matching": (
+        Case(kernels("aten::max", 0.1, phase="loss"), {"matching": "reference"}),
+        Rule.LOSS,
+        "matching=fused",
+    ),
+    "tiny": (
+        Case(tiny_products(), {"packed_levels": False}),
+        Rule.TINY,
+        "packed_levels=true",
+    ),
+    "other malloc": (
+        Case(kernels("aten::add", 0.1, bytes_=2.0**26), {"malloc": "glibc"}),
+        Rule.MALLOC,
+        "malloc=glibc-tuned",
+    ),
+    "fragmentation": (
+        Case(kernels("aten::neg", 0.1, calls=20000.0)),
+        Rule.FRAGMENTATION,
+        "stack torch-compile",
+    ),
+    "one thread fewer": (Case(threads=1), Rule.THREADS, "threads=2"),
+    "a thread more": (Case(threads=3), Rule.THREADS, "threads=2"),
+    "sleeping": (
+        Case(
+            [
+                KernelRow(
+                    place=Place(phase="forward", kernel="sleep"), calls=1, self_s=0.1, total_s=0.1
+                )
+            ]
+        ),
+        Rule.WAITING,
+        "do other work meanwhile, or don't wait in the step",
+    ),
+    "sleeping loader": (
+        Case(load_s=0.3),
+        Rule.LOADING,
+        "load batches beside the step, or decode faster",
+    ),
+    "loader inside the step": (
+        Case(kernels("aten::copy_", 0.1, phase="load")),
+        Rule.LOADING,
+        "load batches beside the step, or decode faster",
+    ),
+}
+
+
+def _without_fused(case: Case) -> Profile:
+    """Return the planted profile; a plain optimizer has other kernels than a fused one."""
+    made = planted(case)
+    if case.knobs.get("fused_optimizer") is not False:
+        return made
+    place = Place(phase="optimizer", op="aten::addcmul_", kernel="aten::addcmul_")
+    rows = [
+        replace(row, place=place, calls=300.0) if row.place.phase == "optimizer" else row
+        for row in made.kernels
+    ]
+    return replace(made, kernels=tuple(rows))
+
+
+@pytest.mark.parametrize(("case", "rule", "remedy"), FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize("size", [1.0, 0.1, 10.0], ids=["as is", "small model", "large model"])
+def test_what_was_planted_is_named_first(case: Case, rule: Rule, remedy: str, size: float) -> None:
+    made = _without_fused(case)
+    if size != 1.0 and rule not in (Rule.TINY, Rule.FRAGMENTATION):  # of absolute times
+        made = scaled(made, size)
+    found = advise(made)
+    assert found.advice[0].rule is rule
+    assert str(found.advice[0].remedy) == remedy
+
+
+def scaled(made: Profile, factor: float) -> Profile:
+    """Return the profile of a model that takes a multiple of the time."""
+    summary = made.summary
+    told = {
+        "step_s": (summary.step_s or 0.0) * factor,
+        "load_s": summary.load_s * factor if summary.load_s else None,
+    }
+    return Profile(
+        summary.model_copy(update=told),
+        tuple(
+            replace(row, self_s=row.self_s * factor, primitive_s=row.primitive_s * factor)
+            for row in made.kernels
+        ),
+        tuple(replace(row, seconds=row.seconds * factor) for row in made.primitives),
+    )
+
+
+@pytest.mark.parametrize("bf16", [False, True], ids=["fp32", "bf16"])
+def test_a_clean_step_gets_no_advice(bf16: bool) -> None:
+    found = advise(planted(Case(bf16=bf16)))
+    assert found.advice == ()
+    assert advice_lines(found, 3)[-1].startswith("no advice: no rule finds anything in ")
+
+
+ALIKE: Mapping[str, tuple[Case, Rule]] = {
+    "fp32 where it is asked for": (Case(FP32_ISLAND), Rule.FALLBACK),
+    "bf16 that is emulated": (Case(facts=AMX, peaks=EMULATED), Rule.PRECISION),
+    "a CPU without bf16": (Case(), Rule.PRECISION),
+    "ISA not limited": (
+        Case(facts={"settings": ("ONEDNN_MAX_CPU_ISA=DEFAULT",)}),
+        Rule.HIDDEN_ISA,
+    ),
+    "all stages learn": (
+        Case(
+            convolution("backbone.body.layer1.0.conv1", 0.1, "backward"),
+            {**FROZEN, "trainable_stages": 5},
+        ),
+        Rule.FROZEN,
+    ),
+    "a stage that learns": (Case(knobs=FROZEN), Rule.FROZEN),
+    "mul elsewhere": (Case(kernels("aten::mul", 0.1, module="head")), Rule.NORMS),
+    "threads of one core": (
+        Case(threads=2, facts={"cores": 1, "affinity": (0, 1)}),
+        Rule.THREADS,
+    ),
+    "cores unknown": (Case(threads=1, facts={"cores": None}), Rule.THREADS),
+    "small tensors": (
+        Case(kernels("aten::add", 0.1, bytes_=2.0**20), {"malloc": "glibc"}),
+        Rule.MALLOC,
+    ),
+    "long kernels": (Case(kernels("aten::neg", 0.1, calls=100.0)), Rule.FRAGMENTATION),
+    "short products near the roof": (
+        Case([replace(row, attainable_s=4e-5) for row in kernels("aten::mm", 0.1, calls=2000.0)]),
+        Rule.TINY,
+    ),
+    "hardly any loading": (Case(load_s=0.001), Rule.LOADING),
+}
+
+
+@pytest.mark.parametrize(("case", "rule"), ALIKE.values(), ids=ALIKE)
+def test_what_only_looks_like_a_fault_is_none(case: Case, rule: Rule) -> None:
+    assert rule not in [advice.rule for advice in advise(planted(case)).advice]
+
+
+@pytest.mark.parametrize(
+    ("case", "seconds"),
+    [
+        # f32 and bf16 differ by 4 in peak: three quarters of 0.45 s in products at most.
+        (Case(facts=AMX, peaks=PEAKS), (0.0, 0.75 * 0.45)),
+        # Twice as fast where no peak is known.
+        (Case(facts=AMX), (0.0, 0.5 * 0.45)),
+        # Work that falls away: all of 0.101 s but for the noise of a step.
+        (
+            Case(convolution("backbone.body.layer1.0.conv1", 0.1, "backward"), FROZEN),
+            (0.0909, 0.101),
+        ),
+        # Two threads for one: half of all that computes.
+        (Case(threads=1), (0.0, 0.241)),
+        # 64 MiB are read in 6.7 ms at 10 GB/s.
+        (
+            Case(kernels("aten::add", 0.1, bytes_=2.0**26), {"malloc": "glibc"}, peaks=PEAKS),
+            (0.0, 0.1 - 2**26 / 1e10),
+        ),
+    ],
+    ids=["peaks", "no peaks", "frozen", "threads", "malloc"],
+)
+def test_intervals(case: Case, seconds: tuple[float, float]) -> None:
+    first = advise(planted(case)).advice[0]
+    assert (first.low_s, first.high_s) == pytest.approx(seconds)
+    assert first.predicted_s == pytest.approx(sum(seconds) / 2)
+
+
+def test_lines_have_change_seconds_interval_and_evidence() -> None:
+    case = Case(reorders("src:abcd dst:aBcd8b", 0.1), {"memory_format": "contiguous"}, threads=1)
+    lines = advice_lines(advise(planted(case)), 1)
+    assert lines == [
+        "note: peaks are not known: predictions take all of the time as avoidable",
+        "predicted to save 170.5 ms of 582 ms a step, if all is done",
+        "−145.5 ms [0 ms, 291 ms], 25.0%  threads: threads=2",
+        "  threads 1, cores 2",
+        "and 1 more",
+    ]
+
+
+def test_a_profile_that_is_not_valid_says_so_first() -> None:
+    made = planted(Case(threads=1))
+    told = {"validity": "DISTURBED", "reasons": ("other processes ran",)}
+    found = advise(replace(made, summary=made.summary.model_copy(update=told)))
+    assert found.validity == "DISTURBED"
+    assert advice_lines(found, 1)[0] == "note: the profile is DISTURBED: other processes ran"
+
+
+def test_an_imported_log_is_advised_in_words() -> None:
+    (row,) = reorders("src:abcd dst:aBcd8b", 0.1)
+    assert isinstance(row, PrimitiveRow)
+    summary = profile([]).summary.model_copy(update={"origin": None, "steps": None, "step_s": None})
+    found = advise(Profile(summary, (), (replace(row, place=Place()),)))
+    assert (found.per_step, found.whole_s) == (False, 0.1)
+    assert [str(advice.remedy) for advice in found.advice] == ["use channels-last"]
+    assert found.notes[0] == "knobs are not known: what could be one is advised in words"
+
+
+def test_an_empty_profile_gets_no_advice() -> None:
+    assert advise(profile([])).advice == ()
+
+
+def drawn() -> st.SearchStrategy[Rows]:
+    """Return some rows of all faults, each any number of times as long."""
+    rows: Sequence[KernelRow | PrimitiveRow] = [
+        row for case, _, _ in FAULTS.values() for row in case.rows
+    ]
+    return st.lists(st.builds(_as_long, st.sampled_from(rows), st.floats(0, 100)), max_size=15)
+
+
+def _as_long(row: KernelRow | PrimitiveRow, factor: float) -> KernelRow | PrimitiveRow:
+    if isinstance(row, PrimitiveRow):
+        return replace(row, seconds=row.seconds * factor)
+    return replace(row, self_s=row.self_s * factor, primitive_s=row.primitive_s * factor)
+
+
+FAULTY_KNOBS = {name: of for case, _, _ in FAULTS.values() for name, of in case.knobs.items()}
+
+
+@given(
+    drawn(),
+    st.sets(st.sampled_from(sorted(FAULTY_KNOBS))),
+    st.integers(1, 4),
+    st.one_of(st.none(), st.floats(0, 10)),
+    st.floats(0.1, 2.0),
+    st.sampled_from([None, PEAKS, EMULATED]),
+)
+def test_all_advice_together_saves_no_more_than_the_step(
+    rows: Rows,
+    wrong: set[str],
+    threads: int,
+    load_s: float | None,
+    of_step: float,
+    peaks: Peaks | None,
+) -> None:
+    knobs = {name: FAULTY_KNOBS[name] for name in wrong}
+    made = planted(Case(rows, knobs, {**AMX}, threads, load_s, peaks=peaks))
+    own_s = sum(part.seconds for part in parts_of(made))
+    told = {"step_s": own_s * of_step}  # ops on several threads come to more than the step
+    found = advise(replace(made, summary=made.summary.model_copy(update=told)))
+    assert sum(advice.high_s for advice in found.advice) <= found.whole_s * (1 + 1e-9)
+    assert _is_ranked(found)
+    assert all(advice.high_s >= LEAST_SHARE * found.whole_s for advice in found.advice)
+
+
+def _is_ranked(found: Advised) -> bool:
+    seconds = [advice.predicted_s for advice in found.advice]
+    return seconds == sorted(seconds, reverse=True)
