@@ -40,20 +40,26 @@ class LstmModel(nn.Module):
         return logits
 
 
-@torch.compiler.disable  # dynamo leaves nn.LSTM to eager anyway
+@torch.compiler.disable  # type: ignore[untyped-decorator]  # dynamo leaves nn.LSTM to eager anyway
 def run_lstm(lstm: nn.LSTM, x: Tensor) -> Tensor:
     """Return the outputs [B, T, hidden] for x [B, T, hidden], from a state of zeros.
 
     Under autocast, torch 2.13 hands the LSTM to oneDNN even where that has none in bf16, which
     fails. There, it is torch's own: its matrix products are in bf16, its state is in fp32.
     """
-    enabled = torch.backends.mkldnn.enabled
-    lacking = torch.is_autocast_enabled("cpu") and not torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    torch.backends.mkldnn.set_flags(enabled and not lacking)
+    bf16 = torch.is_autocast_enabled("cpu")
+    if not bf16 or torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return _outputs(lstm, x)
+    set_flags = torch.backends.mkldnn.set_flags
+    enabled, *_ = set_flags(False)  # type: ignore[no-untyped-call]
     try:
-        hidden: Tensor = lstm(x)[0]
+        return _outputs(lstm, x)
     finally:
-        torch.backends.mkldnn.set_flags(enabled)
+        set_flags(enabled)  # type: ignore[no-untyped-call]
+
+
+def _outputs(lstm: nn.LSTM, x: Tensor) -> Tensor:
+    hidden: Tensor = lstm(x)[0]
     return hidden
 
 
