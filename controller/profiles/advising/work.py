@@ -114,7 +114,7 @@ def hidden_isa(seen: Seen) -> Claim | None:
 def frozen(seen: Seen) -> Claim | None:
     """Gradients of stages that don't learn, which fall away as a whole."""
     learn = seen.knobs.get("trainable_stages")
-    if seen.knobs.get("skip_frozen") is not False or not isinstance(learn, int):
+    if not (isinstance(learn, int) and seen.knobs.get("skip_frozen") is False):
         return None
     stages = STAGES[: max(0, len(STAGES) - learn)]
     found = seen.where(
