@@ -1,0 +1,79 @@
+"""One rank: a process that trains on its share of every batch, a step for each order."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import time
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+
+from torch import distributed
+
+from agents.ranks.gradients import GradientMean
+from agents.ranks.protocol import RankEnd, RankMessage, RankStep
+from agents.stacks.resolving import resolve
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Failure
+from controller.contracts.wire import RankPlace, TrainingProgram, WorkerSpec
+
+_PR_SET_PDEATHSIG = 1
+"""<linux/prctl.h>"""
+
+
+def run(spec: WorkerSpec, orders: Iterable[int], say: Callable[[RankMessage], None]) -> None:
+    """Train until the orders end, and say what each step took; raises WorkerFault."""
+    place, program = spec.rank, spec.job.program
+    if place is None or not isinstance(program, TrainingProgram):
+        raise TypeError("a rank needs its place and a workload that trains")
+    _end_with_worker()
+    _join(place, spec.job.deadline_s)
+    backend = resolve(program.backend)(spec.job.knobs)
+    workload = resolve(program.builder)(**program.arguments)
+    model, optimizer = backend.prepare(workload)
+    mean = GradientMean(optimizer, place.ranks)
+    say(RankStep())
+    batch = workload.share(workload.batch(0), place.rank, place.ranks)
+    for number, _ in enumerate(orders, start=1):
+        began_s = time.perf_counter()
+        loss = backend.step(workload, model, optimizer, batch)
+        seconds = time.perf_counter() - began_s
+        _require_averaged(mean, number, spec)
+        say(
+            RankStep(
+                loss=loss,
+                seconds=seconds,
+                computed_s=mean.began_s - began_s,
+                exchanged_s=mean.ended_s - mean.began_s,
+            )
+        )
+        batch = workload.share(workload.batch(number), place.rank, place.ranks)
+    say(RankEnd(environment=backend.environment()))
+    distributed.destroy_process_group()
+
+
+def _join(place: RankPlace, deadline_s: float) -> None:
+    """Meet the other ranks; returns once all are there."""
+    store = distributed.FileStore(place.meeting_point, place.ranks)
+    distributed.init_process_group(
+        "gloo",
+        store=store,
+        rank=place.rank,
+        world_size=place.ranks,
+        timeout=timedelta(seconds=deadline_s),
+    )
+
+
+def _require_averaged(mean: GradientMean, steps: int, spec: WorkerSpec) -> None:
+    """Raise WorkerFault if an optimizer's step was without the mean of the gradients."""
+    if mean.steps != steps:
+        message = (
+            f"cannot train with several ranks: stack {spec.job.stack} changes the optimizer so "
+            "that gradients can't be averaged before its step. Set the knob ranks to 1."
+        )
+        raise WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))
+
+
+def _end_with_worker() -> None:
+    """Have the kernel kill this process when its worker ends, even while it is stopped."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0)

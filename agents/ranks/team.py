@@ -1,0 +1,207 @@
+"""The worker's side of ranks: starts them, orders each step, and adds up what they say."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from agents.host.launch import LaunchedRank, launched_ranks
+from agents.host.tools import read_host_tools
+from agents.ranks.protocol import RANK_MESSAGE, RankEnd, RankMessage, RankStep
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Environment, Failure
+from controller.contracts.wire import RankPlace, StepOrder, WorkerSpec
+from controller.platform.programs import this_program
+
+LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}
+_END = StepOrder(steps=0)
+_STEP = StepOrder(steps=1)
+
+
+class Sized(Protocol):
+    """What is asked of a workload before ranks are started."""
+
+    @property
+    def batch_size(self) -> int:
+        """Samples of one batch, which the ranks share."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A started rank."""
+
+    process: subprocess.Popen[bytes]
+    where: LaunchedRank
+
+    def tell(self, line: str) -> None:
+        """Write a line to its standard input; a rank that has ended is found by its output."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(line.encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return
+
+    def cpu_s(self) -> float:
+        """Return the CPU seconds of all its threads; raises OSError if it has ended."""
+        # The clock of another process: clock_getcpuclockid(3), which Python has for threads only.
+        return time.clock_gettime((~self.process.pid << 3) | 2)
+
+    def peak_memory_bytes(self) -> int:
+        """Return its peak resident memory; 0 if it has ended."""
+        try:
+            lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        except OSError:
+            return 0
+        return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+
+
+class Team:
+    """Training by several ranks (see Stepping): each computes the gradients of its share of the
+    batch, and all make the same step with their mean.
+
+    That is one process's step, if the loss is a mean over the samples of a batch and the model has
+    no statistics over a batch, such as batch normalisation has.
+    """
+
+    def __init__(self, spec: WorkerSpec, workload: Sized) -> None:
+        """Place the ranks; raises WorkerFault if they can't be, or can't share the batch."""
+        self._spec, self.batch_size = spec, workload.batch_size
+        tools = read_host_tools(Path(sys.prefix))
+        self._places = launched_ranks(spec.job.knobs, spec.device, tools)
+        _require_shares(spec.job.workload, workload, len(self._places))
+        self._members: list[Member] = []
+        self._folder: Path | None = None
+        self._exchange_shares: list[float] = []
+        self._imbalances: list[float] = []
+
+    def start(self) -> None:
+        """See Stepping.start; raises WorkerFault."""
+        # Only this user may enter the folder, and so become one of the ranks.
+        self._folder = Path(tempfile.mkdtemp(prefix="ranks-", dir=self._spec.artefact_dir))
+        meeting_point = str(self._folder / "store")
+        for rank, where in enumerate(self._places):
+            process = subprocess.Popen(
+                (*where.prefix, *this_program()),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=os.environ | LOOPBACK,
+            )
+            member = Member(process, where)
+            self._members.append(member)
+            place = RankPlace(rank=rank, ranks=len(self._places), meeting_point=meeting_point)
+            member.tell(self._spec.model_copy(update={"rank": place}).model_dump_json())
+        self._hear()
+
+    def load(self, number: int) -> None:
+        """See Stepping.load: every rank has fetched its own share already."""
+
+    def step(self) -> float:
+        """See Stepping.step; returns when the slowest rank has. Raises WorkerFault."""
+        steps = [said for said in self._told(_STEP) if isinstance(said, RankStep)]
+        slowest_s = max(step.seconds for step in steps)
+        computed_s = [step.computed_s for step in steps]
+        # Whoever came last did not wait.
+        self._exchange_shares.append(min(step.exchanged_s for step in steps) / slowest_s)
+        imbalance_s = max(computed_s) - statistics.fmean(computed_s)
+        self._imbalances.append(imbalance_s / slowest_s)
+        return statistics.fmean(step.loss for step in steps)
+
+    def cpu_s(self) -> float:
+        """See Stepping.cpu_s; with this process. Raises WorkerFault."""
+        used_s = time.process_time()
+        for rank, member in enumerate(self._members):
+            try:
+                used_s += member.cpu_s()
+            except OSError:
+                raise self._lost(rank) from None
+        return used_s
+
+    def peak_memory_bytes(self) -> int:
+        """See Stepping.peak_memory_bytes: the sum over the ranks, each at its own moment."""
+        return sum(member.peak_memory_bytes() for member in self._members)
+
+    def environment(self) -> Environment:
+        """See Stepping.environment: of the first rank, and of all; ends the ranks."""
+        ends = [said for said in self._told(_END) if isinstance(said, RankEnd)]
+        for member in self._members:
+            member.process.wait()
+        if self._folder:
+            shutil.rmtree(self._folder)
+        return {
+            **ends[0].environment,
+            "affinity": tuple(sorted(core for place in self._places for core in place.cores)),
+            "ranks": len(self._places),
+            "rank_cores": tuple(" ".join(map(str, place.cores)) for place in self._places),
+            "all_reduce_share": round(statistics.median(self._exchange_shares), 4),
+            "rank_imbalance": round(statistics.median(self._imbalances), 4),
+        }
+
+    def _told(self, order: StepOrder) -> Sequence[RankMessage]:
+        for member in self._members:
+            member.tell(order.model_dump_json())
+        return self._hear()
+
+    def _hear(self) -> Sequence[RankMessage]:
+        """Return the next message of each rank; raises WorkerFault if one has failed or ended."""
+        heard: dict[int, RankMessage] = {}
+        with selectors.DefaultSelector() as waiting:
+            for rank, member in enumerate(self._members):
+                assert member.process.stdout is not None
+                waiting.register(member.process.stdout, selectors.EVENT_READ, rank)
+            while waiting.get_map():
+                for key, _ in waiting.select():
+                    waiting.unregister(key.fileobj)
+                    if line := self._members[key.data].process.stdout.readline():  # type: ignore[union-attr]
+                        heard[key.data] = RANK_MESSAGE.validate_json(line)
+                    else:
+                        raise self._lost(key.data)
+                for failure in _failures(heard.values()):
+                    raise WorkerFault(failure)
+        return [heard[rank] for rank in range(len(self._members))]
+
+    def _lost(self, rank: int) -> WorkerFault:
+        """Return the failure of a rank that ended without a word."""
+        code = self._members[rank].process.wait()
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+        message = f"rank {rank} of {len(self._members)} ended with {how}, and so did the run"
+        killed = -code in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        blame = Blame.HARNESS if killed else Blame.WORKLOAD
+        return WorkerFault(
+            Failure(
+                blame=blame,
+                kind="signal" if code < 0 else "exit",
+                message=message,
+                signal=-code if code < 0 else None,
+                exit_code=code if code >= 0 else None,
+            )
+        )
+
+
+def _failures(messages: Iterator[RankMessage] | Sequence[RankMessage]) -> Iterator[Failure]:
+    yield from (message for message in messages if isinstance(message, Failure))
+
+
+def _require_shares(name: str, workload: Sized, ranks: int) -> None:
+    """Raise WorkerFault, blame user, if a workload's batches can't be shared equally."""
+    if not hasattr(workload, "share"):
+        why, remedy = f"workload {name} does not share its batches", "Set the knob ranks to 1."
+    elif workload.batch_size % ranks:
+        why = f"batch_size={workload.batch_size} is no multiple of ranks={ranks}"
+        remedy = "Change one of these knobs."
+    else:
+        return
+    message = f"cannot train with several ranks: {why}. {remedy}"
+    raise WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))
