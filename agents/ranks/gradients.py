@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, distributed
@@ -33,20 +34,25 @@ class GradientMean:
     @torch.no_grad()
     def _average(self) -> None:
         self.began_s = time.perf_counter()
-        learned = [p for p in self._parameters if p.grad is not None]
-        places = self._sum.split([p.numel() for p in self._parameters])
-        used = [
-            place for p, place in zip(self._parameters, places, strict=True) if p.grad is not None
-        ]
-        # In the parameter's own order of dimensions, which all ranks share; gradients may differ.
-        views = [
-            place.as_strided(p.size(), p.stride()) for p, place in zip(learned, used, strict=True)
-        ]
-        for parameter, view in zip(learned, views, strict=True):
-            view.copy_(parameter.grad)
+        pairs = list(self._gradients())
+        for gradient, place in pairs:
+            place.copy_(gradient)
         distributed.all_reduce(self._sum)
         self._sum /= self._ranks
-        for parameter, view in zip(learned, views, strict=True):
-            parameter.grad.copy_(view)
+        for gradient, place in pairs:
+            gradient.copy_(place)
         self.steps += 1
         self.ended_s = time.perf_counter()
+
+    def _gradients(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield each gradient with its place in what is exchanged."""
+        end = 0
+        for parameter in self._parameters:
+            begin, end = end, end + parameter.numel()
+            if parameter.grad is not None:
+                # In the order of the parameter's dimensions, which all ranks share.
+                flat = self._sum[begin:end]
+                yield (
+                    parameter.grad,
+                    flat.as_strided(parameter.size(), parameter.stride(), flat.storage_offset()),
+                )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-import signal
 import time
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 
 from torch import distributed
 
+from agents.host.parent import end_with_parent
 from agents.ranks.gradients import GradientMean
 from agents.ranks.protocol import RankEnd, RankMessage, RankStep
 from agents.stacks.resolving import resolve
@@ -17,16 +16,13 @@ from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure
 from controller.contracts.wire import RankPlace, TrainingProgram, WorkerSpec
 
-_PR_SET_PDEATHSIG = 1
-"""<linux/prctl.h>"""
-
 
 def run(spec: WorkerSpec, orders: Iterable[int], say: Callable[[RankMessage], None]) -> None:
     """Train until the orders end, and say what each step took; raises WorkerFault."""
     place, program = spec.rank, spec.job.program
     if place is None or not isinstance(program, TrainingProgram):
         raise TypeError("a rank needs its place and a workload that trains")
-    _end_with_worker()
+    end_with_parent()
     _join(place, spec.job.deadline_s)
     backend = resolve(program.backend)(spec.job.knobs)
     workload = resolve(program.builder)(**program.arguments)
@@ -54,7 +50,9 @@ def run(spec: WorkerSpec, orders: Iterable[int], say: Callable[[RankMessage], No
 
 def _join(place: RankPlace, deadline_s: float) -> None:
     """Meet the other ranks; returns once all are there."""
-    store = distributed.FileStore(place.meeting_point, place.ranks)
+    store = distributed.FileStore(  # type: ignore[attr-defined]
+        place.meeting_point, place.ranks
+    )
     distributed.init_process_group(
         "gloo",
         store=store,
@@ -72,8 +70,3 @@ def _require_averaged(mean: GradientMean, steps: int, spec: WorkerSpec) -> None:
             "that gradients can't be averaged before its step. Set the knob ranks to 1."
         )
         raise WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))
-
-
-def _end_with_worker() -> None:
-    """Have the kernel kill this process when its worker ends, even while it is stopped."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0)

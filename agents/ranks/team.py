@@ -11,12 +11,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from agents.host.launch import LaunchedRank, launched_ranks
+from agents.host.oom import oom_kills
 from agents.host.tools import read_host_tools
 from agents.ranks.protocol import RANK_MESSAGE, RankEnd, RankMessage, RankStep
 from controller.contracts.errors import WorkerFault
@@ -25,6 +26,8 @@ from controller.contracts.wire import RankPlace, StepOrder, WorkerSpec
 from controller.platform.programs import this_program
 
 LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}
+_OF_OTHERS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals that another process sends."""
 _END = StepOrder(steps=0)
 _STEP = StepOrder(steps=1)
 
@@ -44,6 +47,12 @@ class Member:
 
     process: subprocess.Popen[bytes]
     where: LaunchedRank
+
+    def close(self) -> None:
+        """Wait until it has ended, and close its pipes."""
+        self.process.wait()  # before its input ends, at which it would kill its process group
+        with self.process:
+            pass
 
     def tell(self, line: str) -> None:
         """Write a line to its standard input; a rank that has ended is found by its output."""
@@ -76,14 +85,21 @@ class Team:
     no statistics over a batch, such as batch normalisation has.
     """
 
-    def __init__(self, spec: WorkerSpec, workload: Sized) -> None:
-        """Place the ranks; raises WorkerFault if they can't be, or can't share the batch."""
+    def __init__(
+        self, spec: WorkerSpec, workload: Sized, command: Sequence[str] | None = None
+    ) -> None:
+        """Place the ranks; raises WorkerFault if they can't be, or can't share the batch.
+
+        command: of a rank; this process's own by default.
+        """
         self._spec, self.batch_size = spec, workload.batch_size
+        self._command = command or this_program()
         tools = read_host_tools(Path(sys.prefix))
         self._places = launched_ranks(spec.job.knobs, spec.device, tools)
         _require_shares(spec.job.workload, workload, len(self._places))
         self._members: list[Member] = []
         self._folder: Path | None = None
+        self._oom_kills = oom_kills()
         self._exchange_shares: list[float] = []
         self._imbalances: list[float] = []
 
@@ -94,7 +110,7 @@ class Team:
         meeting_point = str(self._folder / "store")
         for rank, where in enumerate(self._places):
             process = subprocess.Popen(
-                (*where.prefix, *this_program()),
+                (*where.prefix, *self._command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=os.environ | LOOPBACK,
@@ -136,10 +152,7 @@ class Team:
     def environment(self) -> Environment:
         """See Stepping.environment: of the first rank, and of all; ends the ranks."""
         ends = [said for said in self._told(_END) if isinstance(said, RankEnd)]
-        for member in self._members:
-            member.process.wait()
-        if self._folder:
-            shutil.rmtree(self._folder)
+        self._close()
         return {
             **ends[0].environment,
             "affinity": tuple(sorted(core for place in self._places for core in place.cores)),
@@ -155,7 +168,25 @@ class Team:
         return self._hear()
 
     def _hear(self) -> Sequence[RankMessage]:
-        """Return the next message of each rank; raises WorkerFault if one has failed or ended."""
+        """Return the next message of each rank.
+
+        Raises WorkerFault if one has failed or ended, and ends the others.
+        """
+        try:
+            return self._heard()
+        except WorkerFault:
+            for member in self._members:
+                member.process.kill()
+            self._close()
+            raise
+
+    def _close(self) -> None:
+        for member in self._members:
+            member.close()
+        if self._folder:
+            shutil.rmtree(self._folder)
+
+    def _heard(self) -> Sequence[RankMessage]:
         heard: dict[int, RankMessage] = {}
         with selectors.DefaultSelector() as waiting:
             for rank, member in enumerate(self._members):
@@ -164,34 +195,45 @@ class Team:
             while waiting.get_map():
                 for key, _ in waiting.select():
                     waiting.unregister(key.fileobj)
-                    if line := self._members[key.data].process.stdout.readline():  # type: ignore[union-attr]
-                        heard[key.data] = RANK_MESSAGE.validate_json(line)
-                    else:
-                        raise self._lost(key.data)
-                for failure in _failures(heard.values()):
-                    raise WorkerFault(failure)
+                    heard[key.data] = self._message_of(key.data)
+                for said in heard.values():
+                    if isinstance(said, Failure):
+                        raise WorkerFault(said)
         return [heard[rank] for rank in range(len(self._members))]
+
+    def _message_of(self, rank: int) -> RankMessage:
+        """Return the message of a rank that has sent one or ended; raises WorkerFault."""
+        stdout = self._members[rank].process.stdout
+        if stdout and (line := stdout.readline()):
+            return RANK_MESSAGE.validate_json(line)
+        raise self._lost(rank)
 
     def _lost(self, rank: int) -> WorkerFault:
         """Return the failure of a rank that ended without a word."""
         code = self._members[rank].process.wait()
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
-        message = f"rank {rank} of {len(self._members)} ended with {how}, and so did the run"
-        killed = -code in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-        blame = Blame.HARNESS if killed else Blame.WORKLOAD
-        return WorkerFault(
-            Failure(
-                blame=blame,
-                kind="signal" if code < 0 else "exit",
-                message=message,
-                signal=-code if code < 0 else None,
-                exit_code=code if code >= 0 else None,
-            )
-        )
+        starved = code == -signal.SIGKILL and oom_kills() > self._oom_kills
+        return WorkerFault(lost_rank(f"rank {rank} of {len(self._members)}", code, starved))
 
 
-def _failures(messages: Iterator[RankMessage] | Sequence[RankMessage]) -> Iterator[Failure]:
-    yield from (message for message in messages if isinstance(message, Failure))
+def lost_rank(name: str, code: int, starved: bool) -> Failure:
+    """Return the failure of a rank from its return code, as Popen has it.
+
+    starved: whether the kernel's OOM killer has killed a process.
+    """
+    blame, kind, how = Blame.WORKLOAD, "exit", f"with exit status {code}"
+    if starved:
+        kind, how = "out_of_memory", "because the host ran out of memory. Make the run smaller"
+    elif code < 0:
+        kind, how = "signal", f"with {signal.Signals(-code).name}"
+        if -code in _OF_OTHERS:
+            blame = Blame.HARNESS
+    return Failure(
+        blame=blame,
+        kind=kind,
+        message=f"{name} ended {how}",
+        signal=-code if code < 0 else None,
+        exit_code=code if code >= 0 else None,
+    )
 
 
 def _require_shares(name: str, workload: Sized, ranks: int) -> None:

@@ -84,13 +84,6 @@ class Shared(Line):
         return torch.nn.functional.mse_loss(outputs, batch.sum(dim=1, keepdim=True))
 
 
-class Halting(Shared):
-    """A rank says its process id at the third batch, then waits to be killed."""
-
-    def share(self, batch: torch.Tensor, rank: int, ranks: int) -> torch.Tensor:
-        return super().share(batch, rank, ranks)
-
-
 class Stuck(Line):
     """Starts a child, says so and never gets further."""
 

@@ -3,50 +3,98 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
+import torch
 
 from agents.attempts.worker_process import WorkerProcess
+from agents.backends.stepping import OneProcess
 from agents.stacks.interpreter import stack_worker
-from controller.contracts.base import Scalar
-from controller.contracts.result import Blame, Failure, Outcome, Result
+from controller.contracts.result import Result
 from controller.contracts.wire import TrainingProgram, WorkerSpec
+from controller.platform.programs import python_code
 from tests.support import builders
 from tests.support.knobs import job_knobs
-from tests.support.processes import OWNER
+from tests.support.processes import OWNER, wait_until_dead
+from tests.support.workloads import Plain, Shared
 
 ROOT = Path(__file__).parents[3]
-CORES = frozenset(os.sched_getaffinity(0))
+CORES = sorted(os.sched_getaffinity(0))[:2]
+BATCH = 4
+STEPS = 4
 
 
-@pytest.fixture(autouse=True)
-def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+def losses_of_one_process(threads: int) -> list[float]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        alone = OneProcess(Shared(BATCH), Plain({}))
+        alone.start()
+        losses = []
+        for number in range(STEPS):
+            alone.load(number)
+            losses.append(alone.step())
+        return losses
+    finally:
+        torch.set_num_threads(before)
+
+
+async def test_ranks_train_as_one_process_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if len(CORES) < 2:
+        pytest.skip("two ranks need two cores")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-
-
-async def outcome_of(folder: Path, workload: str, batch_size: int = 4, **knobs: Scalar) -> Outcome:
     program = TrainingProgram(
-        builder=f"tests.support.workloads:{workload}",
-        arguments={"batch_size": batch_size},
+        builder="tests.support.workloads:Shared",
+        arguments={"batch_size": BATCH},
         backend="tests.support.workloads:Plain",
     )
-    job = builders.job(deadline_s=100).model_copy(
-        update={"program": program, "knobs": job_knobs(warmup_steps=1, steps=4, **knobs)}
+    knobs = job_knobs(warmup_steps=0, steps=STEPS, ranks=2, threads=1)
+    job = builders.job(deadline_s=200).model_copy(update={"program": program, "knobs": knobs})
+    device = builders.cpu(cores=frozenset(CORES))
+    spec = WorkerSpec(job=job, device=device, artefact_dir=str(tmp_path))
+    found = await WorkerProcess(OWNER, partial(stack_worker, tmp_path)).run(spec, lambda _: None)
+
+    assert isinstance(found, Result), found
+    losses = found.metrics["loss"].samples
+    # fp32: only the order of the sums over a batch differs, by about 1e-7 of them a step.
+    assert losses == pytest.approx(losses_of_one_process(threads=1), rel=1e-5)
+    assert losses == pytest.approx(losses_of_one_process(threads=2), rel=1e-5)
+    seconds = found.metrics["step_time"].samples
+    assert found.metrics["throughput"].samples == tuple(BATCH / each for each in seconds)
+    facts = found.environment
+    assert (facts["ranks"], facts["affinity"]) == (2, tuple(CORES))
+    assert facts["rank_cores"] == tuple(map(str, CORES))
+    for share in ("all_reduce_share", "rank_imbalance"):
+        assert isinstance(facts[share], float)
+        assert 0 <= facts[share] < 1
+    # Two processes with torch in them; one has about 250 MB.
+    assert found.metrics["peak_memory"].value > 300e6
+    assert [path.name for path in tmp_path.iterdir()] == ["output.log"]
+
+
+def test_a_stopped_process_ends_with_its_parent() -> None:
+    code = (
+        "import subprocess, sys; from agents.host.parent import end_with_parent as e\n"
+        "child = ['-c', 'import os,signal; from agents.host.parent import end_with_parent as e;'"
+        " ' e(); print(os.getpid(), flush=True); os.kill(0 or os.getpid(), signal.SIGSTOP)']\n"
+        "subprocess.Popen([sys.executable, *child]).wait()"
     )
-    spec = WorkerSpec(job=job, device=builders.cpu(cores=CORES), artefact_dir=str(folder))
-    return await WorkerProcess(OWNER, partial(stack_worker, folder)).run(spec, lambda _: None)
-
-
-async def test_ranks_train_as_one_process_does(tmp_path: Path) -> None:
-    one, two = [
-        await outcome_of(tmp_path, "Shared", ranks=ranks, threads=1) for ranks in (1, 2)
-    ]
-    assert isinstance(one, Result), one
-    assert isinstance(two, Result), two
-    # fp32: only the order of the sums over the batch differs, by about 1e-7 of them a step.
-    assert two.metrics["loss"].samples == pytest.approx(one.metrics["loss"].samples, rel=1e-5)
-    assert len(two.metrics["step_time"].samples) == 4
-    print(two.environment, two.metrics)
-    assert 0
+    with subprocess.Popen(
+        python_code(code), stdout=subprocess.PIPE, text=True, env={"PYTHONPATH": str(ROOT)}
+    ) as parent:
+        assert parent.stdout
+        child = psutil.Process(int(parent.stdout.readline()))
+        parent.kill()
+        parent.wait()
+        try:
+            wait_until_dead(child)
+        finally:
+            if child.is_running():
+                child.send_signal(signal.SIGKILL)
