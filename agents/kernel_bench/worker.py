@@ -21,8 +21,8 @@ from controller.contracts.kernels import KernelBench, KernelCheck, KernelRow
 from controller.contracts.policy import load_policy
 from controller.platform.helper_main import Replies, serve
 from kernels.bench.case import COMPILED, Case, Work
+from kernels.bench.comparator import ComparatorUnusable, load
 from kernels.bench.registry import operators
-from kernels.bench.rival import RivalUnusable, load
 from kernels.library import capabilities
 
 
@@ -45,29 +45,29 @@ def found(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
         if wanted.verb == "check":
             yield check(identity, case)
         elif wanted.against:
-            rival = rival_of(case, identity, wanted.against)
-            yield compare(identity, case, wanted.against, rival, plan, policy, CpuWatch())
+            comparator = comparator_of(case, identity, wanted.against)
+            yield compare(identity, case, wanted.against, comparator, plan, policy, CpuWatch())
         else:
             for baseline in measurable(case):
                 other = case.baselines[baseline]
                 yield compare(identity, case, baseline, other, plan, policy, CpuWatch())
 
 
-def rival_of(case: Case, identity: Identity, named: str) -> Work:
+def comparator_of(case: Case, identity: Identity, named: str) -> Work:
     """Return the same work as done by a user's implementation; raises UserError if it isn't."""
     tried = f"compare {identity.op} ({identity.dtype}) with {named}"
-    if case.rival is None:
+    if case.comparator is None:
         remedy = "Choose sigmoid_focal_loss or sigmoid_focal_loss_from_labels."
         raise UserError(tried, "this operator has no form for others", remedy)
     try:
-        rival = case.rival(load(named))
-    except RivalUnusable as error:
+        comparator = case.comparator(load(named))
+    except ComparatorUnusable as error:
         remedy = "Name FILE.py:FUNCTION, MODULE:FUNCTION or FILE.so:NAMESPACE::OP."
         raise UserError(tried, str(error), remedy) from error
-    if unlike := rival.objections():
+    if unlike := comparator.objections():
         remedy = "Give a function of logits and targets that returns the sum of all losses."
         raise UserError(tried, f"it does other work: {'; '.join(unlike)}", remedy)
-    return rival.work
+    return comparator.work
 
 
 def measurable(case: Case) -> list[str]:

@@ -30,7 +30,7 @@ class KernelBench(Contract):
     policy: str
     """Name of the policy that says when a draw was disturbed."""
     against: str | None = None
-    """Implementation to compare with in place of the baselines, as `kernels.bench.rival.load`
+    """Implementation to compare with in place of the baselines, as `kernels.bench.comparator.load`
     takes it."""
 
 

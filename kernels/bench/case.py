@@ -28,7 +28,7 @@ Function = Callable[..., object]
 
 
 @dataclass(frozen=True, slots=True)
-class Rival:
+class Comparator:
     """The same work as done by another implementation."""
 
     work: Work
@@ -56,7 +56,7 @@ class Case:
     objections: Callable[[], list[str]]
     """Returns what is wrong with the kernel's results; empty if nothing."""
 
-    rival: Callable[[Function], Rival] | None = None
+    comparator: Callable[[Function], Comparator] | None = None
     """Returns the work of an implementation that users bring; None: the case takes none."""
 
 

@@ -12,8 +12,8 @@ from kernels.bench.case import (
     DTYPES,
     UPSTREAM,
     Case,
+    Comparator,
     Function,
-    Rival,
     Work,
     bytes_of,
     compiled,
@@ -31,7 +31,7 @@ LOSS_ERROR = {"fp32": 1e-6, "bf16": 1e-4}
 """Bounds of the summed loss's relative error against float64. For bf16, fp32 losses are computed
 with coarser polynomials and summed."""
 
-RIVAL_ERROR = {"fp32": 1e-4, "bf16": 2e-2}
+COMPARATOR_ERROR = {"fp32": 1e-4, "bf16": 2e-2}
 """Bounds of another implementation's loss and gradient, relative to the largest value: hundreds of
 roundings of the dtype. What differs by more computes something else."""
 
@@ -67,7 +67,7 @@ def loss_case(
         moved_bytes=bytes_of(logits, logits, target if is_dense else None),
         largest_bytes=bytes_of(logits),
         objections=partial(_objections, dtype, target_of, mine, plain),
-        rival=lambda theirs: Rival(
+        comparator=lambda theirs: Comparator(
             partial(_step, theirs, logits, target), partial(_unlike, dtype, target_of, theirs)
         ),
     )
@@ -83,7 +83,7 @@ def _unlike(dtype: str, target_of: TargetOf, theirs: Function) -> list[str]:
     except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:
         return [f"it raised {type(error).__name__}: {error}"]
     truth, true_gradient = _double_step(logits, target)
-    bound = RIVAL_ERROR[dtype]
+    bound = COMPARATOR_ERROR[dtype]
     return differ("loss", loss, truth, bound) + differ("gradient", gradient, true_gradient, bound)
 
 

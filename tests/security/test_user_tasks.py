@@ -50,7 +50,7 @@ def task(writer: str | None = None, builder: str | None = None) -> str:
         (task(writer="models.mobile.classifier.shapes:__loader__"), "is not one that"),
         (task(builder="planted_code:made"), "key builder: 'planted_code:made' is code"),
         (
-            task(builder="models.resnet50:Resnet50Training"),
+            task(builder="models.resnet:Resnet50Training"),
             "is code, which a user's task must not name",
         ),
     ],

@@ -59,6 +59,10 @@ class Seen:
         """All knobs of its cell; none if nothing tells."""
         return self.origin.knobs or {}
 
+    def has_other(self, knob: str, value: Scalar) -> bool:
+        """Return whether the cell has a knob, and it has another value than this."""
+        return knob in self.knobs and self.knobs[knob] != value
+
     def peak(self, dtype: str) -> float | None:
         """Return the measured peak of a data type, FLOP/s; of COPY, bytes/s; None if unknown."""
         if self.summary.peaks is None:

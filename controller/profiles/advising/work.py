@@ -36,7 +36,7 @@ def layout(seen: Seen) -> Claim | None:
 
     Other reorders remain: those of weights, and of types.
     """
-    if seen.knobs.get("memory_format", "contiguous") != "contiguous":
+    if seen.has_other("memory_format", "contiguous"):
         return None
     found = seen.where(lambda part: is_reorder(part.row) and _of_activations(part))
     named_so = seen.knobs.get("memory_format")
@@ -114,7 +114,7 @@ def hidden_isa(seen: Seen) -> Claim | None:
 def frozen(seen: Seen) -> Claim | None:
     """Gradients of stages that don't learn, which fall away as a whole."""
     learn = seen.knobs.get("trainable_stages")
-    if seen.knobs.get("skip_frozen") is not False or not isinstance(learn, int):
+    if not (isinstance(learn, int) and seen.knobs.get("skip_frozen") is False):
         return None
     stages = STAGES[: max(0, len(STAGES) - learn)]
     found = seen.where(
@@ -146,7 +146,7 @@ def relu(seen: Seen) -> Claim | None:
 
 
 def _fused_norms(seen: Seen) -> Remedy:
-    if seen.knobs.get("frozen_bn", "fused") != "fused":
+    if seen.has_other("frozen_bn", "fused"):
         return knob("frozen_bn", "fused")
     return setting("fuse it into the operation before")
 
@@ -168,7 +168,7 @@ def loss(seen: Seen) -> Claim | None:
     """A loss in plain operators, where a fused one is a knob; its backward pass is left out."""
     found = seen.where(lambda part: part.row.place.phase == "loss")
     for name in ("focal_loss", "matching"):
-        if seen.knobs.get(name, "fused") != "fused":
+        if seen.has_other(name, "fused"):
             told = f"the loss is {seen.calls(found):g} calls with {name}={seen.knobs[name]}"
             return Claim(Rule.LOSS, told, knob(name, "fused"), whole(found))
     return None

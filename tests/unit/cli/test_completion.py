@@ -146,7 +146,7 @@ def test_a_word_of_a_signature_is_a_parameter() -> None:
         ("agent drain ''", ["host-1"]),
         ("token revoke ''", ["ann"]),
         ("stacks show torch", ["torch", "torch-compile"]),
-        ("workload show resnet", ["resnet50"]),
+        ("workload show resnet", ["resnet18", "resnet50"]),
         ("scenario show off", ["offline"]),
         ("compare torch:precision=", ["torch:precision=fp32", "torch:precision=bf16"]),
         ("compare torch:precision=bf16,memory", ["torch:precision=bf16,memory_format="]),

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from models.inference import InferenceWorkload
-from models.resnet50 import Resnet50Training
+from models.resnet import Resnet50Training
 from models.retinanet.workload import RetinaNetTraining
 from tests.support.knobs import retinanet_arguments, workload_arguments
 

@@ -267,12 +267,18 @@ def test_a_workloads_own_unit_is_that_of_its_batch(counted: str | None, unit: st
     assert result.metrics["step_time"].unit is Unit.SECONDS
 
 
-def test_workloads_of_the_project_count_images() -> None:
+def test_workloads_of_the_project_count_images_or_sequences() -> None:
     catalog = load_catalog()
-    for name in ("resnet50", "retinanet_resnext50"):
+    for name, rate in (
+        ("resnet18", Unit.IMAGES_PER_SECOND),
+        ("resnet50", Unit.IMAGES_PER_SECOND),
+        ("retinanet_resnext50", Unit.IMAGES_PER_SECOND),
+        ("lstm", Unit.SEQUENCES_PER_SECOND),
+        ("transformer_encoder", Unit.SEQUENCES_PER_SECOND),
+    ):
         (cell,) = cells_of(
             builders.sweep(workload=name, stack="torch", scenario="training"), catalog, "a sweep"
         )
         program = program_of(cell, catalog)
         assert isinstance(program, TrainingProgram)
-        assert program.rate_unit is Unit.IMAGES_PER_SECOND
+        assert program.rate_unit is rate

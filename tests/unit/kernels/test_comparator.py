@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from agents.kernel_bench.measure import Identity
-from agents.kernel_bench.worker import rival_of
+from agents.kernel_bench.worker import comparator_of
 from controller.contracts.errors import UserError
 from kernels.bench import losses, nms, sigmoid_focal_loss
 from kernels.bench.case import Case
-from kernels.bench.rival import RivalUnusable, load
+from kernels.bench.comparator import ComparatorUnusable, load
 from kernels.reference import focal_loss as reference
 
-RIVALS = """
+COMPARATORS = """
 from kernels.reference.focal_loss import sigmoid_focal_loss
 
 NUMBER = 3
@@ -47,8 +47,8 @@ def raises(logits, targets):
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    path = tmp_path / "rivals.py"
-    path.write_text(RIVALS)
+    path = tmp_path / "comparators.py"
+    path.write_text(COMPARATORS)
     return path
 
 
@@ -64,7 +64,7 @@ IDENTITY = Identity("sigmoid_focal_loss", "fp32", "avx2")
 
 
 def test_the_same_work_is_done_by_another_function(case: Case, file: Path) -> None:
-    work = rival_of(case, IDENTITY, f"{file}:right")
+    work = comparator_of(case, IDENTITY, f"{file}:right")
     theirs, mine = work(), case.kernel()
     assert isinstance(theirs, tuple)
     assert isinstance(mine, tuple)
@@ -86,7 +86,7 @@ def test_the_same_work_is_done_by_another_function(case: Case, file: Path) -> No
 )
 def test_other_work_is_not_compared(case: Case, file: Path, name: str, seen: str) -> None:
     with pytest.raises(UserError) as raised:
-        rival_of(case, IDENTITY, f"{file}:{name}")
+        comparator_of(case, IDENTITY, f"{file}:{name}")
     assert raised.value.seen.startswith(seen)
     assert raised.value.tried == f"compare sigmoid_focal_loss (fp32) with {file}:{name}"
 
@@ -94,7 +94,7 @@ def test_other_work_is_not_compared(case: Case, file: Path, name: str, seen: str
 def test_an_operator_without_a_form_for_others_says_so(file: Path) -> None:
     case = nms.case("fp32", nms.OPERATOR.shapes[0])
     with pytest.raises(UserError, match="no form for others"):
-        rival_of(case, Identity("nms", "fp32", "avx2"), f"{file}:right")
+        comparator_of(case, Identity("nms", "fp32", "avx2"), f"{file}:right")
 
 
 def test_functions_are_found_in_files_modules_and_libraries(file: Path) -> None:
@@ -123,5 +123,5 @@ def test_functions_are_found_in_files_modules_and_libraries(file: Path) -> None:
 def test_what_can_not_be_loaded_says_why(file: Path, named: str, seen: str) -> None:
     broken = file.with_name("broken.py")
     broken.write_text("def right(:\n")
-    with pytest.raises(RivalUnusable, match=seen):
+    with pytest.raises(ComparatorUnusable, match=seen):
         load(named.format(file=file, folder=file.parent, broken=broken))

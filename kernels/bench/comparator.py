@@ -12,25 +12,25 @@ import torch
 from kernels.bench.case import Function
 
 
-class RivalUnusable(Exception):
+class ComparatorUnusable(Exception):
     """An implementation that can't be loaded, and why."""
 
 
 def load(named: str) -> Function:
-    """Return the function that a text names; raises RivalUnusable.
+    """Return the function that a text names; raises ComparatorUnusable.
 
     named: `FILE.py:FUNCTION`, `MODULE:FUNCTION` of an installed module, or `FILE.so:NAMESPACE::OP`
     of a library that registers a torch operator. Its own code runs here.
     """
     place, colon, name = named.partition(":")
     if not (place and colon and name):
-        raise RivalUnusable("it has no name after a colon")
+        raise ComparatorUnusable("it has no name after a colon")
     try:
         found = _operator(place, name) if place.endswith(".so") else getattr(_module(place), name)
     except Exception as error:  # whatever a user's module raises when it is loaded
-        raise RivalUnusable(f"{type(error).__name__}: {error}") from error
+        raise ComparatorUnusable(f"{type(error).__name__}: {error}") from error
     if not callable(found):
-        raise RivalUnusable(f"{name} is no function")
+        raise ComparatorUnusable(f"{name} is no function")
     function: Function = found
     return function
 

@@ -1,8 +1,12 @@
-"""ResNet-50 v1.5 as a training workload (He et al. 2016, table 1; v1.5: the 3x3 has the stride)."""
+"""ResNet-18 and ResNet-50 v1.5 as training workloads (He et al. 2016, table 1).
+
+v1.5: the 3x3 convolution of a bottleneck has the stride.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -11,9 +15,8 @@ from torch.nn import functional
 from models.optimizers import build_optimizer
 from models.seeding import seeded
 
-STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))
-"""Inner channels and blocks of each stage."""
-EXPANSION = 4
+INNER_CHANNELS = (64, 128, 256, 512)
+"""Of the blocks of each stage."""
 LEARNING_RATE = 0.1 / 256
 """Per image in a batch (Goyal et al. 2017, section 2.1)."""
 DISTINCT_BATCHES = 4
@@ -23,20 +26,38 @@ Labelled = tuple[Tensor, Tensor]
 """Images [B, 3, H, W] and classes, int64 [B]."""
 
 
-class Bottleneck(nn.Module):
-    """1x1, 3x3 and 1x1 convolutions, each normalised, plus a shortcut."""
+class BasicBlock(nn.Module):
+    """Two 3x3 convolutions, each normalised, plus a shortcut."""
+
+    EXPANSION = 1
 
     def __init__(self, channels: int, inner: int, stride: int) -> None:
         super().__init__()
-        out = inner * EXPANSION
+        self.conv1 = nn.Conv2d(channels, inner, 3, stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(inner)
+        self.conv2 = nn.Conv2d(inner, inner, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(inner)
+        self.downsample = shortcut(channels, inner, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map x [B, channels, H, W] to [B, inner, H / stride, W / stride]."""
+        y = functional.relu(self.bn1(self.conv1(x)), inplace=True)
+        return functional.relu(self.bn2(self.conv2(y)) + self.downsample(x), inplace=True)
+
+
+class Bottleneck(nn.Module):
+    """1x1, 3x3 and 1x1 convolutions, each normalised, plus a shortcut."""
+
+    EXPANSION = 4
+
+    def __init__(self, channels: int, inner: int, stride: int) -> None:
+        super().__init__()
+        out = inner * self.EXPANSION
         self.conv1, self.bn1 = nn.Conv2d(channels, inner, 1, bias=False), nn.BatchNorm2d(inner)
         self.conv2 = nn.Conv2d(inner, inner, 3, stride, padding=1, bias=False)
         self.bn2 = nn.BatchNorm2d(inner)
         self.conv3, self.bn3 = nn.Conv2d(inner, out, 1, bias=False), nn.BatchNorm2d(out)
-        self.downsample = nn.Sequential()
-        if stride != 1 or channels != out:
-            self.downsample.append(nn.Conv2d(channels, out, 1, stride, bias=False))
-            self.downsample.append(nn.BatchNorm2d(out))
+        self.downsample = shortcut(channels, out, stride)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x [B, channels, H, W] to [B, 4 * inner, H / stride, W / stride]."""
@@ -45,10 +66,25 @@ class Bottleneck(nn.Module):
         return functional.relu(self.bn3(self.conv3(y)) + self.downsample(x), inplace=True)
 
 
-class ResNet50(nn.Sequential):
-    """Images [B, 3, H, W] to class logits [B, classes]; H and W are multiples of 32."""
+def shortcut(channels: int, out: int, stride: int) -> nn.Sequential:
+    """Return what maps a block's input to its output's shape: nothing, or a 1x1 convolution."""
+    if stride == 1 and channels == out:
+        return nn.Sequential()
+    return nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
 
-    def __init__(self, num_classes: int) -> None:
+
+class ResNet(nn.Sequential):
+    """Images [B, 3, H, W] to class logits [B, classes]; H and W are multiples of 32.
+
+    Args:
+        block: class of the blocks.
+        blocks: number of blocks of each of the four stages.
+        num_classes: number of logits.
+    """
+
+    def __init__(
+        self, block: type[BasicBlock | Bottleneck], blocks: Sequence[int], num_classes: int
+    ) -> None:
         super().__init__(
             nn.Conv2d(3, 64, 7, 2, padding=3, bias=False),
             nn.BatchNorm2d(64),
@@ -56,18 +92,18 @@ class ResNet50(nn.Sequential):
             nn.MaxPool2d(3, 2, padding=1),
         )
         channels = 64
-        for number, (inner, blocks) in enumerate(STAGES, start=1):
-            for block in range(blocks):
-                stride = 2 if number > 1 and block == 0 else 1
-                self.add_module(f"layer{number}_{block}", Bottleneck(channels, inner, stride))
-                channels = inner * EXPANSION
+        for stage, (inner, count) in enumerate(zip(INNER_CHANNELS, blocks, strict=True), start=1):
+            for at in range(count):
+                stride = 2 if stage > 1 and at == 0 else 1
+                self.add_module(f"layer{stage}_{at}", block(channels, inner, stride))
+                channels = inner * block.EXPANSION
         self.add_module("pool", nn.AdaptiveAvgPool2d(1))
         self.add_module("flatten", nn.Flatten())
         self.add_module("fc", nn.Linear(channels, num_classes))
 
 
-class Resnet50Training:
-    """MLPerf Training's image classification on synthetic images, from seeded random weights.
+class ResnetTraining:
+    """Image classification on synthetic images, from seeded random weights.
 
     Also an InferenceWorkload.
 
@@ -79,6 +115,10 @@ class Resnet50Training:
         fused_optimizer: its fused form.
         seed: of weights and data.
     """
+
+    BLOCK: ClassVar[type[BasicBlock | Bottleneck]]
+    BLOCKS: ClassVar[tuple[int, int, int, int]]
+    """Number of blocks of each stage."""
 
     def __init__(
         self,
@@ -107,10 +147,10 @@ class Resnet50Training:
         """Images in one batch."""
         return self._batch_size
 
-    def build_model(self) -> ResNet50:
+    def build_model(self) -> ResNet:
         """Return the model in fp32 and training mode; leaves the global random state alone."""
         with seeded(self._seed):
-            return ResNet50(self._num_classes)
+            return ResNet(self.BLOCK, self.BLOCKS, self._num_classes)
 
     def build_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
         """Return the optimizer over all parameters."""
@@ -147,3 +187,15 @@ class Resnet50Training:
     def answers(self, outputs: Tensor) -> Sequence[Tensor]:
         """Return the best class, int64 [1], for the logits of each image."""
         return outputs.argmax(dim=1, keepdim=True).unbind()
+
+
+class Resnet18Training(ResnetTraining):
+    """ResNet-18 in training."""
+
+    BLOCK, BLOCKS = BasicBlock, (2, 2, 2, 2)
+
+
+class Resnet50Training(ResnetTraining):
+    """ResNet-50 v1.5 in training: MLPerf Training's image classification."""
+
+    BLOCK, BLOCKS = Bottleneck, (3, 4, 6, 3)

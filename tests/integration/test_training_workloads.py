@@ -1,0 +1,55 @@
+"""Small language models train compiled; unit tests train them eagerly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agents.stacks.environments import stacks_folder
+from controller.contracts.base import Scalar
+from controller.contracts.result import Result
+from controller.contracts.units import Unit
+from controller.runtime.home import Home
+from controller.scheduling.expansion import cells_of
+from tests.support import builders
+from tests.support.cells import CATALOG, run_cell
+from tests.support.validity import MET_RULES
+
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(900)]
+
+SMALL: dict[str, Scalar] = {
+    "layers": 1,
+    "hidden_size": 64,
+    "sequence_length": 12,
+    "vocabulary_size": 50,
+    "batch_size": 4,
+}
+RUN: dict[str, Scalar] = {"warmup_steps": 0, "steps": 8, "threads": 1}
+
+
+async def trained(folder: Path, workload: str, precision: str) -> Result:
+    stacks = stacks_folder(Home.from_environment().path)
+    knobs = {name: (value,) for name, value in (SMALL | RUN).items()}
+    sweep = builders.sweep(
+        workload=workload,
+        stack="torch-compile",
+        scenario="training",
+        knobs={**knobs, "precision": (precision,)},
+    )
+    (cell,) = cells_of(sweep, CATALOG)
+    outcome = await run_cell(cell, folder, stacks, deadline_s=800)
+    assert isinstance(outcome, Result), outcome
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("workload", "precision"),
+    [("lstm", "fp32"), ("lstm", "bf16"), ("transformer_encoder", "bf16")],
+)
+async def test_it_trains(tmp_path: Path, workload: str, precision: str) -> None:
+    result = await trained(tmp_path, workload, precision)
+    assert result.validity in MET_RULES
+    losses = result.metrics["loss"].samples
+    assert losses[4] < losses[0], "the batches come again after four steps"
+    assert result.metrics["throughput"].unit is Unit.SEQUENCES_PER_SECOND
