@@ -123,11 +123,11 @@ def _measured(
         return queried
     module = module_named(program.scenario_module or f"agents.scenarios.{job.scenario}")
     scenario = cast("BatchedScenario", module)  # paired cells are checked at submission
-    workload = resolve(program.builder)(**program.arguments)
-    if ranks > 1:
-        backend = import_module("agents.ranks.team").Team(spec, workload)
+    if ranks > 1:  # each builds its own
+        workload, backend = None, import_module("agents.ranks.team").Team(spec)
     else:
         backend = resolve(program.backend)(job.knobs)
+        workload = resolve(program.builder)(**program.arguments)
     if spec.in_batches:
         return scenario.run_batches(workload, backend, job.knobs, orders, messages.say)
     return scenario.run(workload, backend, job.knobs, messages.progress)

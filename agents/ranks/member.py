@@ -10,11 +10,12 @@ from torch import distributed
 
 from agents.host.parent import end_with_parent
 from agents.ranks.gradients import GradientMean
-from agents.ranks.protocol import RankEnd, RankMessage, RankStep
+from agents.ranks.protocol import RankEnd, RankMessage, RankReady, RankStep
 from agents.stacks.resolving import resolve
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure
 from controller.contracts.wire import RankPlace, TrainingProgram, WorkerSpec
+from models.training import Batch, Outputs, TrainingWorkload
 
 
 def run(spec: WorkerSpec, orders: Iterable[int], say: Callable[[RankMessage], None]) -> None:
@@ -23,12 +24,13 @@ def run(spec: WorkerSpec, orders: Iterable[int], say: Callable[[RankMessage], No
     if place is None or not isinstance(program, TrainingProgram):
         raise TypeError("a rank needs its place and a workload that trains")
     end_with_parent()
+    workload = resolve(program.builder)(**program.arguments)
+    require_shares(workload, place.ranks, spec.job.workload)
     _join(place, spec.job.deadline_s)
     backend = resolve(program.backend)(spec.job.knobs)
-    workload = resolve(program.builder)(**program.arguments)
     model, optimizer = backend.prepare(workload)
     mean = GradientMean(optimizer, place.ranks)
-    say(RankStep())
+    say(RankReady(batch_size=workload.batch_size))
     batch = workload.share(workload.batch(0), place.rank, place.ranks)
     for number, _ in enumerate(orders, start=1):
         began_s = time.perf_counter()
@@ -48,6 +50,15 @@ def run(spec: WorkerSpec, orders: Iterable[int], say: Callable[[RankMessage], No
     distributed.destroy_process_group()
 
 
+def require_shares(workload: TrainingWorkload[Batch, Outputs], ranks: int, name: str) -> None:
+    """Raise WorkerFault, blame user, if ranks can't share a workload's batches equally."""
+    if not hasattr(workload, "share"):
+        raise _refusal(f"workload {name} does not share its batches", "Set the knob ranks to 1.")
+    if workload.batch_size % ranks:
+        why = f"batch_size={workload.batch_size} is no multiple of ranks={ranks}"
+        raise _refusal(why, "Change one of these knobs.")
+
+
 def _join(place: RankPlace, deadline_s: float) -> None:
     """Meet the other ranks; returns once all are there."""
     store = distributed.FileStore(  # type: ignore[attr-defined]
@@ -65,8 +76,13 @@ def _join(place: RankPlace, deadline_s: float) -> None:
 def _require_averaged(mean: GradientMean, steps: int, spec: WorkerSpec) -> None:
     """Raise WorkerFault if an optimizer's step was without the mean of the gradients."""
     if mean.steps != steps:
-        message = (
-            f"cannot train with several ranks: stack {spec.job.stack} changes the optimizer so "
-            "that gradients can't be averaged before its step. Set the knob ranks to 1."
+        why = (
+            f"stack {spec.job.stack} changes the optimizer so that gradients can't be averaged "
+            "before its step"
         )
-        raise WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))
+        raise _refusal(why, "Set the knob ranks to 1.")
+
+
+def _refusal(why: str, remedy: str) -> WorkerFault:
+    message = f"cannot train with several ranks: {why}. {remedy}"
+    return WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))

@@ -10,19 +10,27 @@ from controller.contracts.base import Contract
 from controller.contracts.result import Environment, Failure
 
 
+class RankReady(Contract):
+    """A rank's first message: it has built its model."""
+
+    type: Literal["rank_ready"] = "rank_ready"
+    batch_size: int
+    """Samples in a batch of all ranks."""
+
+
 class RankStep(Contract):
-    """A rank's message after each step, and once when it is ready."""
+    """A rank's message after each step."""
 
     # Unlike stored numbers, a loss may be lost.
     model_config = ConfigDict(allow_inf_nan=True, ser_json_inf_nan="strings")
 
     type: Literal["rank_step"] = "rank_step"
-    loss: float = 0.0
+    loss: float
     """Mean over this rank's share of the batch."""
-    seconds: float = 0.0
-    computed_s: float = 0.0
+    seconds: float
+    computed_s: float
     """Of them, until this rank's gradients were there."""
-    exchanged_s: float = 0.0
+    exchanged_s: float
     """Of them, from then on until the mean over all ranks was: the wait for other ranks, too."""
 
 
@@ -33,7 +41,7 @@ class RankEnd(Contract):
     environment: Environment
 
 
-RankMessage = RankStep | RankEnd | Failure
+RankMessage = RankReady | RankStep | RankEnd | Failure
 RANK_MESSAGE: Final[TypeAdapter[RankMessage]] = TypeAdapter(
     Annotated[RankMessage, Field(discriminator="type")]
 )

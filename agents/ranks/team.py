@@ -14,12 +14,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from agents.host.launch import LaunchedRank, launched_ranks
 from agents.host.oom import oom_kills
 from agents.host.tools import read_host_tools
-from agents.ranks.protocol import RANK_MESSAGE, RankEnd, RankMessage, RankStep
+from agents.ranks.protocol import RANK_MESSAGE, RankEnd, RankMessage, RankReady, RankStep
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Environment, Failure
 from controller.contracts.wire import RankPlace, StepOrder, WorkerSpec
@@ -30,15 +29,6 @@ _OF_OTHERS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals that another process sends."""
 _END = StepOrder(steps=0)
 _STEP = StepOrder(steps=1)
-
-
-class Sized(Protocol):
-    """What is asked of a workload before ranks are started."""
-
-    @property
-    def batch_size(self) -> int:
-        """Samples of one batch, which the ranks share."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +75,15 @@ class Team:
     no statistics over a batch, such as batch normalisation has.
     """
 
-    def __init__(
-        self, spec: WorkerSpec, workload: Sized, command: Sequence[str] | None = None
-    ) -> None:
-        """Place the ranks; raises WorkerFault if they can't be, or can't share the batch.
+    def __init__(self, spec: WorkerSpec, command: Sequence[str] | None = None) -> None:
+        """Place the ranks; raises WorkerFault if they can't be.
 
         command: of a rank; this process's own by default.
         """
-        self._spec, self.batch_size = spec, workload.batch_size
+        self._spec, self.batch_size = spec, 0
         self._command = command or this_program()
         tools = read_host_tools(Path(sys.prefix))
         self._places = launched_ranks(spec.job.knobs, spec.device, tools)
-        _require_shares(spec.job.workload, workload, len(self._places))
         self._members: list[Member] = []
         self._folder: Path | None = None
         self._oom_kills = oom_kills()
@@ -119,7 +106,8 @@ class Team:
             self._members.append(member)
             place = RankPlace(rank=rank, ranks=len(self._places), meeting_point=meeting_point)
             member.tell(self._spec.model_copy(update={"rank": place}).model_dump_json())
-        self._hear()
+        ready = [said for said in self._hear() if isinstance(said, RankReady)]
+        self.batch_size = ready[0].batch_size
 
     def load(self, number: int) -> None:
         """See Stepping.load: every rank has fetched its own share already."""
@@ -234,16 +222,3 @@ def lost_rank(name: str, code: int, starved: bool) -> Failure:
         signal=-code if code < 0 else None,
         exit_code=code if code >= 0 else None,
     )
-
-
-def _require_shares(name: str, workload: Sized, ranks: int) -> None:
-    """Raise WorkerFault, blame user, if a workload's batches can't be shared equally."""
-    if not hasattr(workload, "share"):
-        why, remedy = f"workload {name} does not share its batches", "Set the knob ranks to 1."
-    elif workload.batch_size % ranks:
-        why = f"batch_size={workload.batch_size} is no multiple of ranks={ranks}"
-        remedy = "Change one of these knobs."
-    else:
-        return
-    message = f"cannot train with several ranks: {why}. {remedy}"
-    raise WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))

@@ -111,12 +111,15 @@ class Trainer:
 
 
 def run(
-    workload: TrainingWorkload[Batch, Outputs],
+    workload: TrainingWorkload[Batch, Outputs] | None,
     backend: TrainingBackend | Stepping,
     knobs: Mapping[str, Scalar],
     on_progress: Callable[[Progress], None],
 ) -> Result:
-    """Train `warmup_steps` + `steps` steps; the latter are the samples."""
+    """Train `warmup_steps` + `steps` steps; the latter are the samples.
+
+    workload: None if the backend steps by itself (see Stepping).
+    """
     warmup, timed = int(knobs["warmup_steps"]), int(knobs["steps"])
     policy = load_policy(str(knobs["policy"]))
     trainer = Trainer(_stepping(workload, backend), policy.rest_s)
@@ -134,7 +137,7 @@ def run(
 
 
 def run_batches(
-    workload: TrainingWorkload[Batch, Outputs],
+    workload: TrainingWorkload[Batch, Outputs] | None,
     backend: TrainingBackend | Stepping,
     knobs: Mapping[str, Scalar],
     orders: Iterable[int],
@@ -163,9 +166,13 @@ def run_batches(
 
 
 def _stepping(
-    workload: TrainingWorkload[Batch, Outputs], backend: TrainingBackend | Stepping
+    workload: TrainingWorkload[Batch, Outputs] | None, backend: TrainingBackend | Stepping
 ) -> Stepping:
-    return backend if isinstance(backend, Stepping) else OneProcess(workload, backend)
+    if isinstance(backend, Stepping):
+        return backend
+    if workload is None:
+        raise TypeError("a backend that trains in this process needs a workload")
+    return OneProcess(workload, backend)
 
 
 def _rested_from(began_s: float) -> Mapping[str, float]:

@@ -14,7 +14,6 @@ import torch
 
 from controller.contracts.base import Scalar
 from controller.contracts.result import Environment
-from models.seeding import seeded
 from models.training import Batch, Outputs, TrainingWorkload
 
 
@@ -62,26 +61,6 @@ class Line:
         if self._nan_from is not None and len(self.asked_for) > self._nan_from:
             return outputs.sum() * math.nan
         return torch.nn.functional.mse_loss(outputs, 2 * batch)
-
-
-class Shared(Line):
-    """Fits noise with two layers; ranks can share its batches."""
-
-    def build_model(self) -> torch.nn.Module:
-        with seeded(0):
-            return torch.nn.Sequential(
-                torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1)
-            )
-
-    def batch(self, step: int) -> torch.Tensor:
-        generator = torch.Generator().manual_seed(step)
-        return torch.randn(self.batch_size, 8, generator=generator)
-
-    def share(self, batch: torch.Tensor, rank: int, ranks: int) -> torch.Tensor:
-        return batch.chunk(ranks)[rank]
-
-    def loss(self, outputs: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.mse_loss(outputs, batch.sum(dim=1, keepdim=True))
 
 
 class Stuck(Line):

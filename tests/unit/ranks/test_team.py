@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 
 from agents.backends.stepping import Stepping
+from agents.ranks.member import require_shares
 from agents.ranks.team import Team, lost_rank
-from controller.contracts.base import Scalar
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure
 from controller.contracts.wire import WorkerSpec
 from controller.platform.programs import python_code
+from models.language import LstmTraining
 from tests.support import builders
-from tests.support.knobs import job_knobs
-from tests.support.workloads import Line, Shared
+from tests.support.knobs import job_knobs, workload_arguments
+from tests.support.workloads import Line
 
 CORES = frozenset(sorted(os.sched_getaffinity(0))[:2])
 
@@ -30,7 +31,7 @@ mine = place["rank"]
 assert os.stat(os.path.dirname(place["meeting_point"])).st_mode & 0o777 == 0o700
 assert os.environ["GLOO_SOCKET_IFNAME"] == "lo"
 say = lambda **fields: print(json.dumps(fields), flush=True)
-say(type="rank_step")
+say(type="rank_ready", batch_size=4)
 for line in sys.stdin:
     if json.loads(line)["steps"] == 0:
         break
@@ -41,10 +42,10 @@ STEP = """say(type="rank_step", loss=[1.0, 3.0][mine], seconds=[0.8, 1.0][mine],
         computed_s=[0.4, 0.8][mine], exchanged_s=[0.5, 0.1][mine])"""
 
 
-def team(folder: Path, step: str = STEP, batch_size: int = 4, **knobs: Scalar) -> Team:
-    job = builders.job().model_copy(update={"knobs": job_knobs(**{"ranks": 2, **knobs})})
+def team(folder: Path, step: str = STEP, threads: int = 0, ranks: int = 2) -> Team:
+    job = builders.job().model_copy(update={"knobs": job_knobs(ranks=ranks, threads=threads)})
     spec = WorkerSpec(job=job, device=builders.cpu(cores=CORES), artefact_dir=str(folder))
-    return Team(spec, Shared(batch_size), python_code(RANK.format(step=step)))
+    return Team(spec, python_code(RANK.format(step=step)))
 
 
 def failure_of(ranks: Team) -> Failure:
@@ -62,6 +63,7 @@ def test_a_step_is_all_ranks(tmp_path: Path) -> None:
     ranks = team(tmp_path)
     assert isinstance(ranks, Stepping)
     ranks.start()
+    assert ranks.batch_size == 4
     assert ranks.step() == 2.0, "the mean of the losses"
     assert ranks.cpu_s() > 0
     assert ranks.peak_memory_bytes() > 2 * 5e6  # two interpreters
@@ -75,7 +77,7 @@ def test_a_step_is_all_ranks(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_is_no_number_is_passed_on(tmp_path: Path) -> None:
-    ranks = team(tmp_path, 'say(type="rank_step", loss="NaN", seconds=1.0)')
+    ranks = team(tmp_path, STEP.replace("[1.0, 3.0][mine]", '"NaN"'))
     ranks.start()
     assert math.isnan(ranks.step())
     ranks.environment()
@@ -110,26 +112,19 @@ def test_a_rank_that_the_kernel_killed_for_memory_is_the_workload_s() -> None:
     assert (crashed.blame, crashed.kind) == (Blame.WORKLOAD, "signal")
 
 
-@pytest.mark.parametrize(
-    ("knobs", "said"),
-    [
-        ({"threads": 2}, "ranks=2 x threads=2 is more than the 2 cores to run on"),
-        ({"ranks": 3}, "ranks=3 x threads=1 is more than the 2 cores to run on"),
-    ],
-)
-def test_ranks_without_cores_are_refused(
-    tmp_path: Path, knobs: dict[str, Scalar], said: str
-) -> None:
+@pytest.mark.parametrize(("ranks", "threads"), [(2, 2), (3, 1)])
+def test_ranks_without_cores_are_refused(tmp_path: Path, ranks: int, threads: int) -> None:
+    said = f"ranks={ranks} x threads={threads} is more than the 2 cores to run on"
     with pytest.raises(WorkerFault, match=said) as caught:
-        team(tmp_path, **knobs)
+        team(tmp_path, threads=threads, ranks=ranks)
     assert caught.value.failure.blame is Blame.USER
 
 
-def test_a_batch_that_ranks_cannot_share_is_refused(tmp_path: Path) -> None:
+def test_a_batch_that_ranks_cannot_share_is_refused() -> None:
+    text = LstmTraining(**workload_arguments("lstm", batch_size=3, layers=1, hidden_size=64))
+    require_shares(text, 3, "lstm")
     with pytest.raises(WorkerFault, match="batch_size=3 is no multiple of ranks=2"):
-        team(tmp_path, batch_size=3)
-    job = builders.job().model_copy(update={"knobs": job_knobs(ranks=2)})
-    spec = WorkerSpec(job=job, device=builders.cpu(cores=CORES), artefact_dir=str(tmp_path))
-    with pytest.raises(WorkerFault, match="workload resnet does not share its batches") as caught:
-        Team(spec, Line())
+        require_shares(text, 2, "lstm")
+    with pytest.raises(WorkerFault, match="workload line does not share its batches") as caught:
+        require_shares(Line(), 2, "line")
     assert caught.value.failure.blame is Blame.USER
