@@ -1,4 +1,4 @@
-"""Language models as training workloads: an LSTM and a Transformer encoder, on synthetic text."""
+"""Language models as training workloads, on synthetic text: LSTM, Transformer encoder, BERT."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ DISTINCT_BATCHES = 4
 """More would only cost memory: steps of all batches compute the same."""
 HEAD_SIZE = 64
 """Of an attention head (Vaswani et al. 2017, section 3.2.2; Devlin et al. 2019 have it, too)."""
+BERT_STD, BERT_EPS = 0.02, 1e-12
+"""Of initial weights, and of layer norms (google-research/bert, modeling.py)."""
 MASK = 0
 """The token in place of a masked one; no text has it."""
 MASKED = 0.15
@@ -72,14 +74,7 @@ class EncoderModel(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(vocabulary_size, hidden_size)
         self.places = nn.Parameter(torch.randn(sequence_length, hidden_size))
-        layer = nn.TransformerEncoderLayer(
-            hidden_size,
-            nhead=hidden_size // HEAD_SIZE,
-            dim_feedforward=4 * hidden_size,
-            dropout=0.0,
-            batch_first=True,
-        )
-        self.encoder = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+        self.encoder = encoder_of(layers, hidden_size, "relu")
         self.decoder = nn.Linear(hidden_size, vocabulary_size)
         for weight in self.encoder.parameters():  # torch's layers begin as copies of one
             if weight.dim() > 1:
@@ -88,9 +83,60 @@ class EncoderModel(nn.Module):
     def forward(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """Map tokens [B, T] and the places of masked ones [B, P] to logits [B, P, vocabulary]."""
         hidden = self.encoder(self.embedding(tokens) + self.places)
-        index = masked.unsqueeze(2).expand(-1, -1, hidden.shape[2])
-        logits: Tensor = self.decoder(hidden.gather(1, index))
+        logits: Tensor = self.decoder(at_places(hidden, masked))
         return logits
+
+
+class BertModel(nn.Module):
+    """BERT with its head for masked tokens, whose decoder is the embedding of tokens."""
+
+    def __init__(
+        self, layers: int, hidden_size: int, sequence_length: int, vocabulary_size: int
+    ) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary_size, hidden_size)
+        self.places = nn.Parameter(torch.empty(sequence_length, hidden_size))
+        self.segments = nn.Parameter(torch.empty(2, hidden_size))
+        self.norm = nn.LayerNorm(hidden_size, BERT_EPS)
+        self.encoder = encoder_of(layers, hidden_size, "gelu", BERT_EPS)
+        self.transform = nn.Linear(hidden_size, hidden_size)
+        self.transform_norm = nn.LayerNorm(hidden_size, BERT_EPS)
+        self.bias = nn.Parameter(torch.zeros(vocabulary_size))
+        for weight in self.parameters():
+            if weight.dim() > 1:
+                nn.init.normal_(weight, std=BERT_STD)
+
+    def forward(self, tokens: Tensor, masked: Tensor) -> Tensor:
+        """Map tokens [B, T] and the places of masked ones [B, P] to logits [B, P, vocabulary].
+
+        The first half of the tokens is sentence A, the rest is B.
+        """
+        half = (self.places.shape[0] + 1) // 2
+        sentences = self.segments.repeat_interleave(half, dim=0)[: self.places.shape[0]]
+        hidden = self.encoder(self.norm(self.embedding(tokens) + self.places + sentences))
+        chosen = functional.gelu(self.transform(at_places(hidden, masked)))
+        return functional.linear(self.transform_norm(chosen), self.embedding.weight, self.bias)
+
+
+def encoder_of(
+    layers: int, hidden_size: int, activation: str, eps: float = 1e-5
+) -> nn.TransformerEncoder:
+    """Return an encoder without dropout, its feed-forward layers four times as wide."""
+    layer = nn.TransformerEncoderLayer(
+        hidden_size,
+        nhead=hidden_size // HEAD_SIZE,
+        dim_feedforward=4 * hidden_size,
+        dropout=0.0,
+        activation=activation,
+        layer_norm_eps=eps,
+        batch_first=True,
+    )
+    return nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+
+
+def at_places(hidden: Tensor, places: Tensor) -> Tensor:
+    """Return [B, P, hidden]: what [B, T, hidden] has at places [B, P]."""
+    return hidden.gather(1, places.unsqueeze(2).expand(-1, -1, hidden.shape[2]))
 
 
 class LanguageTraining(ABC):
@@ -192,13 +238,21 @@ class EncoderTraining(LanguageTraining):
     """A Transformer encoder that predicts masked tokens."""
 
     LEARNING_RATE = 1e-4
+    MODEL: ClassVar[type[EncoderModel | BertModel]] = EncoderModel
 
-    def _model(self) -> EncoderModel:
+    def _model(self) -> nn.Module:
         sizes = (self._layers, self._hidden_size, self._sequence_length, self._vocabulary_size)
-        return EncoderModel(*sizes)
+        return self.MODEL(*sizes)
 
     def _text(self, generator: torch.Generator) -> Text:
         tokens = self._tokens(self._sequence_length, generator)
         order = torch.rand(tokens.shape, generator=generator).argsort(dim=1)
         masked = order[:, : max(1, round(MASKED * self._sequence_length))]
         return (tokens.scatter(1, masked, MASK), masked), tokens.gather(1, masked)
+
+
+class BertTraining(EncoderTraining):
+    """BERT's masked language model, as MLPerf Training pre-trains it, without next sentences."""
+
+    LEARNING_RATE = 4e-4
+    MODEL = BertModel

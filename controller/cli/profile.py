@@ -172,15 +172,17 @@ def report(
     One is shown as tree, shares, roofline and tables; of several, the shares of primitives. Needs
     no network.
     """
-    # Late: plotly and Jinja take 0.3 s to load, and no other command draws.
-    from controller.reports.html.profile import profile_html
-    from controller.reports.html.profiles import profiles_html
-
     names = _names_of(folders)
     if len(folders) == 1:
+        # Late: plotly and Jinja take 0.3 s to load, and no other command draws.
+        from controller.reports.html.profile import profile_html
+
         path = output or Path(f"{names[0]}.html")
         page = profile_html(read(folders[0]), f"Profile {names[0]}")
     else:
+        # Late: as above.
+        from controller.reports.html.profiles import profiles_html
+
         path = output or Path("profiles.html")
         named = [(name, read(folder)) for name, folder in zip(names, folders, strict=True)]
         page = profiles_html(named, f"Profiles {', '.join(names)}")

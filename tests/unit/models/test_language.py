@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,17 +10,22 @@ import torch
 from agents.backends.torch_eager.backend import TorchEager
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
-from models.language import MASK, EncoderTraining, LanguageTraining, LstmTraining
+from models.language import MASK, BertTraining, EncoderTraining, LanguageTraining, LstmTraining
 from tests.support.knobs import workload_arguments
 from tests.support.workloads import losses_on_one_batch
 
-WORKLOADS = {"lstm": LstmTraining, "transformer_encoder": EncoderTraining}
+WORKLOADS: dict[str, Callable[..., LanguageTraining]] = {
+    "lstm": LstmTraining,
+    "transformer_encoder": EncoderTraining,
+    "bert": BertTraining,
+}
 SMALL: dict[str, Scalar] = {
     "layers": 2,
     "hidden_size": 64,
     "sequence_length": 12,
     "vocabulary_size": 50,
     "batch_size": 4,
+    "optimizer": "adam",
 }
 
 
@@ -34,6 +40,8 @@ def small(name: str, **given: Scalar) -> LanguageTraining:
         ("lstm", 10_000 * 650 + 10_000 * 651 + 2 * 4 * 650 * (650 + 650 + 2)),
         # Embeddings of tokens and places, decoder with bias, and 6 layers of 12 d² + 13 d.
         ("transformer_encoder", 10_128 * 512 + 10_000 * 513 + 6 * (12 * 512**2 + 13 * 512)),
+        # Embeddings of tokens, places and sentences, a norm, 12 layers, the head and its bias.
+        ("bert", 30_654 * 768 + 12 * (12 * 768**2 + 13 * 768) + 768**2 + 3 * 768 + 30_522),
     ],
 )
 def test_size_is_the_papers(name: str, parameters: int) -> None:
@@ -83,9 +91,12 @@ def test_the_lstm_sees_no_later_token() -> None:
     assert model(tokens)[:, :6].equal(model(changed)[:, :6])
 
 
-@pytest.mark.parametrize(("length", "masked"), [(2, 1), (12, 2), (128, 19)])
-def test_the_encoder_predicts_masked_tokens_from_all_others(length: int, masked: int) -> None:
-    workload = small("transformer_encoder", sequence_length=length)
+@pytest.mark.parametrize("name", ["transformer_encoder", "bert"])
+@pytest.mark.parametrize(("length", "masked"), [(2, 1), (13, 2), (128, 19)])
+def test_encoders_predict_masked_tokens_from_all_others(
+    name: str, length: int, masked: int
+) -> None:
+    workload = small(name, sequence_length=length)
     (tokens, places), hidden = workload.batch(0)
     assert (tokens == MASK).sum(dim=1).tolist() == [masked] * 4
     assert bool((tokens.gather(1, places) == MASK).all())
@@ -94,8 +105,21 @@ def test_the_encoder_predicts_masked_tokens_from_all_others(length: int, masked:
     assert logits.shape == (4, masked, 50)
 
 
-def test_layers_of_the_encoder_differ() -> None:
-    model: Any = small("transformer_encoder").build_model()
+def test_bert_tells_sentences_apart() -> None:
+    model: Any = small("bert", sequence_length=5).build_model()
+    tokens, places = torch.full((1, 5), 7), torch.tensor([[2, 3]])
+    with torch.no_grad():
+        model.places.zero_()
+        first, second = model(tokens, places)[0]
+        assert not first.equal(second)  # the third token is of A, the fourth of B
+        model.segments.zero_()
+        first, second = model(tokens, places)[0]
+        torch.testing.assert_close(first, second)
+
+
+@pytest.mark.parametrize("name", ["transformer_encoder", "bert"])
+def test_layers_of_the_encoder_differ(name: str) -> None:
+    model: Any = small(name).build_model()
     first, second = (layer.linear1.weight for layer in model.encoder.layers)
     assert not first.equal(second)
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from models.dlrm import DlrmTraining
 from models.language import EncoderTraining, LstmTraining
 from models.training import SharedWorkload
 from tests.support.knobs import retinanet_arguments, workload_arguments
@@ -24,6 +25,10 @@ def encoder() -> EncoderTraining:
     return EncoderTraining(**workload_arguments("transformer_encoder", batch_size=4, **TEXT))
 
 
+def dlrm() -> DlrmTraining:
+    return DlrmTraining(**workload_arguments("dlrm", batch_size=4, tables=3, table_rows=10))
+
+
 def retinanet() -> ShallowRetinaNet:
     return ShallowRetinaNet(**retinanet_arguments(image_size=96, batch_size=2, num_classes=5))
 
@@ -35,7 +40,7 @@ def gradients(workload: SharedWorkload[Any, Any], batch: object) -> tuple[float,
     return loss.item(), [p.grad for p in model.parameters() if p.grad is not None]
 
 
-@pytest.mark.parametrize("make", [lstm, encoder, retinanet])
+@pytest.mark.parametrize("make", [lstm, encoder, dlrm, retinanet])
 def test_the_mean_over_shares_is_the_batch_s(make: Any) -> None:  # noqa: ANN401
     workload: SharedWorkload[Any, Any] = make()
     batch = workload.batch(0)

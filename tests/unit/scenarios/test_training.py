@@ -268,7 +268,7 @@ def test_a_workloads_own_unit_is_that_of_its_batch(counted: str | None, unit: st
     assert result.metrics["step_time"].unit is Unit.SECONDS
 
 
-def test_workloads_of_the_project_count_images_or_sequences() -> None:
+def test_workloads_of_the_project_count_what_their_batches_have() -> None:
     catalog = load_catalog()
     for name, rate in (
         ("resnet18", Unit.IMAGES_PER_SECOND),
@@ -276,6 +276,8 @@ def test_workloads_of_the_project_count_images_or_sequences() -> None:
         ("retinanet_resnext50", Unit.IMAGES_PER_SECOND),
         ("lstm", Unit.SEQUENCES_PER_SECOND),
         ("transformer_encoder", Unit.SEQUENCES_PER_SECOND),
+        ("bert", Unit.SEQUENCES_PER_SECOND),
+        ("dlrm", Unit.SAMPLES_PER_SECOND),
     ):
         (cell,) = cells_of(
             builders.sweep(workload=name, stack="torch", scenario="training"), catalog, "a sweep"
