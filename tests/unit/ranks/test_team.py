@@ -12,13 +12,14 @@ import pytest
 from agents.backends.stepping import Stepping
 from agents.ranks.member import require_shares
 from agents.ranks.team import Team, lost_rank
+from agents.scenarios import training
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure
-from controller.contracts.wire import WorkerSpec
+from controller.contracts.wire import StepBatch, WorkerSpec
 from controller.platform.programs import python_code
 from models.language import LstmTraining
 from tests.support import builders
-from tests.support.knobs import job_knobs, workload_arguments
+from tests.support.knobs import job_knobs, scenario_knobs, workload_arguments
 from tests.support.workloads import Line
 
 CORES = frozenset(sorted(os.sched_getaffinity(0))[:2])
@@ -74,6 +75,15 @@ def test_a_step_is_all_ranks(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     with pytest.raises(ProcessLookupError):
         os.kill(int(str(facts["pid"])), 0)
+
+
+def test_ranks_train_in_batches_of_a_comparison(tmp_path: Path) -> None:
+    said: list[StepBatch] = []
+    knobs = scenario_knobs("training")
+    result = training.run_batches(None, team(tmp_path), knobs, [2, 1], said.append)
+    assert [len(batch.samples) for batch in said] == [0, 2, 1], "ready, then each batch"
+    assert result.environment["ranks"] == 2
+    assert result.metrics["loss"].samples == (2.0, 2.0, 2.0)
 
 
 def test_a_loss_that_is_no_number_is_passed_on(tmp_path: Path) -> None:
