@@ -7,29 +7,26 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.common import Json, console, home, reading, show_json, show_table
-from controller.cli.comparison_options import Knobs, Scenario, SideA, SideB, Workload, wanted_of
-from controller.cli.progress import show_sweep
+from controller.cli.common import Json, show_json, show_table
+from controller.cli.comparison_options import (
+    Knobs,
+    Scenario,
+    SideA,
+    SideB,
+    TimeLimit,
+    Workload,
+    wanted_of,
+)
+from controller.cli.comparison_run import run_comparison
 from controller.cli.references import device_id_of
 from controller.contracts.catalog import load_catalog
-from controller.contracts.result import Validity, used
-from controller.contracts.sweep import PairedComparison, Stopping, Sweep
+from controller.contracts.result import Validity
+from controller.contracts.sweep import Stopping
 from controller.platform.terminal import say
-from controller.reports.comparison import Comparison, compare_pairs
-from controller.reports.result_selection import Wanted
+from controller.reports.comparison import Comparison
 from controller.reports.tables import comparison_table
-from controller.reports.time_plan import Expected, expected_of, plan_text
-from controller.runtime.client import FarmClient
-from controller.scheduling.expansion import cells_of
 
 STOPPING = Stopping()
-NAME = "compare"
-"""Of the sweep that a comparison is."""
-ENDING_S = 120.0
-"""What an attempt may take beyond its limit: a pair that is slower than the one before, and the
-end of both sides."""
-LOOKED_AT = 20
-"""How many earlier comparisons are searched for one of the same sides."""
 
 
 def compare(
@@ -50,16 +47,7 @@ def compare(
             help="Stop when the 95 % interval is narrower than this fraction of the ratio.",
         ),
     ] = STOPPING.width,
-    time_limit: Annotated[
-        float,
-        typer.Option(
-            min=1,
-            max=86400,
-            metavar="SECONDS",
-            help="Seconds for the whole comparison once a device is free: start, compilation,"
-            " warm-up and pairs.",
-        ),
-    ] = STOPPING.time_limit_s,
+    time_limit: TimeLimit = STOPPING.time_limit_s,
     json: Json = False,
 ) -> None:
     """Compare two cells in alternating batches on one device.
@@ -69,57 +57,14 @@ def compare(
     catalog = load_catalog()
     device = None if device is None else device_id_of(device)
     wanted = wanted_of(catalog, a, b, workload, scenario, knob, device)
-    sweep = _sweep(wanted, Stopping(width=width, time_limit_s=time_limit))
-    cells_of(sweep, catalog, NAME)  # complain before asking the farm
-    submission = FarmClient(home()).submit(sweep, again=True)
-    say(plan_text(time_limit, _expected(wanted)), err=json)
-    sys.exit(_follow(submission.sweep_id, json=json))
-
-
-def _expected(wanted: Wanted) -> Expected | None:
-    """Return how long the newest comparison of the same sides took, if one is stored."""
-    with reading() as store:
-        named = [record.sweep_id for record in store.sweeps() if record.sweep.name == NAME]
-        newest = named[: -LOOKED_AT - 1 : -1]
-        return expected_of((r for name in newest for r in store.results(name)), wanted)
-
-
-def _sweep(wanted: Wanted, stopping: Stopping) -> Sweep:
-    return Sweep(
-        name=NAME,
-        workload=(wanted.workload,),
-        scenario=(wanted.scenario,),
-        knobs={name: (value,) for name, value in wanted.knobs.items()},
-        devices=(f'device == "{wanted.device}"' if wanted.device else "any",),
-        deadline_s=stopping.time_limit_s + ENDING_S,
-        paired=PairedComparison(a=wanted.a, b=(wanted.b,), **stopping.model_dump()),
-    )
-
-
-def _follow(sweep_id: str, *, json: bool) -> int:
-    """Follow a comparison to its end and show what came out; return the exit status."""
-    try:
-        show_sweep(FarmClient(home()), sweep_id, console(stderr=json))
-    except KeyboardInterrupt:
-        say(err=True)
-        say(f"the comparison continues; cancel it: benchfarm sweep cancel {sweep_id}", err=True)
-        return 130
-    return _show(sweep_id, json=json)
-
-
-def _show(sweep_id: str, *, json: bool) -> int:
-    with reading() as store:
-        results, failures = store.results(sweep_id), store.failures(sweep_id)
-    results = [result for result in results if result.counted]
-    if not results:
-        for failure in failures:
-            say(f"{failure.shown_device}: {failure.blame}: {failure.message}", err=True)
-        say(f"nothing was compared; see: benchfarm sweep status {sweep_id}", err=True)
-        return 1
-    metric = load_catalog().scenarios[results[0].scenario].metric
-    found = compare_pairs(used(results), metric)
-    show_comparison(found, json=json)
-    return 1 if found.validity is Validity.INVALID else 0
+    stopping = Stopping(width=width, time_limit_s=time_limit)
+    run = run_comparison(catalog, wanted, stopping, quiet=json)
+    if run.comparison is None:
+        for line in run.failures:
+            say(line, err=True)
+        sys.exit(1)
+    show_comparison(run.comparison, json=json)
+    sys.exit(1 if run.comparison.validity is Validity.INVALID else 0)
 
 
 def show_comparison(found: Comparison, *, json: bool) -> None:

@@ -35,6 +35,17 @@ Knobs = Annotated[
         "--knob", metavar="NAME=VALUE", help="Knob of everything that is run; repeatable."
     ),
 ]
+TimeLimit = Annotated[
+    float,
+    typer.Option(
+        "--time-limit",
+        min=1,
+        max=86400,
+        metavar="SECONDS",
+        help="Seconds for the whole comparison once a device is free: start, compilation,"
+        " warm-up and pairs.",
+    ),
+]
 
 
 def wanted_of(

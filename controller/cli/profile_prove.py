@@ -1,0 +1,150 @@
+"""What `benchfarm profile advise --prove` compares, and what comes out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from controller.cli.common import reading, show_json
+from controller.cli.comparison_options import TRAINING
+from controller.cli.comparison_run import check_comparison, run_comparison
+from controller.cli.profile_run import device_here
+from controller.contracts.advice import Advised, Remedy
+from controller.contracts.base import Scalar
+from controller.contracts.catalog import Catalog, load_catalog
+from controller.contracts.errors import UserError
+from controller.contracts.profile import ProfileSummary
+from controller.contracts.proof import Prediction, Proof
+from controller.contracts.sweep import Side, Stopping
+from controller.platform.terminal import say
+from controller.profiles.advising.proving import predictions_of, prove, proven, why_not_provable
+from controller.reports.proof_lines import count_line, proof_lines
+from controller.reports.result_selection import Wanted
+from controller.stats.medians import Ratio
+from controller.store.protocol import StoreReader
+
+CPU = "cpu_model"
+
+
+@dataclass(frozen=True, slots=True)
+class Profiled:
+    """The cell that a profile is of, and its step."""
+
+    workload: str
+    stack: str
+    knobs: Mapping[str, Scalar]
+    cpu: str
+    step_s: float
+
+
+def prove_advice(
+    folder: Path,
+    summary: ProfileSummary,
+    advised: Advised,
+    top: int,
+    time_limit_s: float,
+    *,
+    json: bool,
+) -> None:
+    """Compare the profiled cell with each advised change in turn, and show what was realised.
+
+    Needs a farm on a host with the profile's CPU. Raises UserError and FarmUnavailable.
+    """
+    cell = profiled(folder, summary)
+    with reading() as store:
+        device = _device_with(store, cell.cpu, folder)
+    predictions = predictions_of(advised.advice[:top])
+    stopping, proofs = Stopping(time_limit_s=time_limit_s), []
+    for note in () if json else advised.notes:
+        say(f"note: {note}")
+    for proof in _proofs(cell, device, predictions, stopping, quiet=json):
+        proofs.append(proof)
+        for line in () if json else proof_lines(proof):
+            say(line)
+    found = proven(cell.step_s, advised.notes, proofs)
+    if json:
+        show_json(found)
+    else:
+        say(count_line(found))
+
+
+def profiled(folder: Path, summary: ProfileSummary) -> Profiled:
+    """Return the cell that a profile is of; raises UserError if the profile does not tell it."""
+    origin, step_s = summary.origin, summary.step_s
+    cpu = origin and origin.environment.get(CPU)
+    known = origin and origin.workload and origin.stack and origin.knobs and step_s
+    if not (origin and origin.workload and origin.stack and origin.knobs and step_s and cpu):
+        seen = "CPU" if known else "workload, stack, knobs and step"
+        raise UserError(
+            f"prove the advice of {folder}",
+            f"the profile does not tell its {seen}",
+            "Profile the workload on this host: `benchfarm profile run`.",
+        )
+    return Profiled(origin.workload, origin.stack, origin.knobs, str(cpu), step_s)
+
+
+def _device_with(store: StoreReader, cpu: str, folder: Path) -> str:
+    """Return this host's device; raises UserError if it has another CPU."""
+    device = device_here(store, None, os.uname().nodename)
+    _, devices = store.fleet()
+    here = next(one.device.facts.get(CPU) for one in devices if one.device.id == device)
+    if here != cpu:
+        raise UserError(
+            f"prove the advice of {folder}",
+            f"it was profiled on {cpu}, and this host has {here}",
+            "Run it on a host with that CPU, or profile the workload here.",
+        )
+    return device
+
+
+def _proofs(
+    cell: Profiled,
+    device: str,
+    predictions: list[Prediction],
+    stopping: Stopping,
+    *,
+    quiet: bool,
+) -> Iterator[Proof]:
+    catalog = load_catalog()
+    for prediction in predictions:
+        wanted = wanted_for(cell, prediction.remedy, device)
+        if reason := _obstacle(catalog, cell, prediction.remedy, wanted, stopping):
+            yield Proof(prediction=prediction, not_provable=reason)
+            continue
+        run = run_comparison(catalog, wanted, stopping, quiet=quiet)
+        if (found := run.comparison) is None:
+            yield Proof(prediction=prediction, sweep_id=run.sweep_id, reasons=run.failures)
+            continue
+        bounds = found.ratio_low, found.ratio_high
+        interval = None if bounds[0] is None or bounds[1] is None else (bounds[0], bounds[1])
+        ratio = Ratio(found.ratio, interval)
+        yield prove(prediction, cell.step_s, ratio, found.validity, found.reasons, run.sweep_id)
+
+
+def wanted_for(cell: Profiled, remedy: Remedy, device: str) -> Wanted:
+    """Return the comparison of the profiled cell (A) with a change of one of its knobs (B)."""
+    name = remedy.name
+    before = {name: cell.knobs[name]} if name in cell.knobs else {}
+    return Wanted(
+        a=Side(stack=cell.stack, knobs=before),
+        b=Side(stack=cell.stack, knobs={name: remedy.value}),
+        workload=cell.workload,
+        scenario=TRAINING,
+        knobs={other: value for other, value in cell.knobs.items() if other != name},
+        device=device,
+    )
+
+
+def _obstacle(
+    catalog: Catalog, cell: Profiled, remedy: Remedy, wanted: Wanted, stopping: Stopping
+) -> str:
+    """Return why a change can't be compared; empty if it can."""
+    if reason := why_not_provable(remedy, cell.knobs):
+        return reason
+    try:
+        check_comparison(catalog, wanted, stopping)
+    except UserError as error:
+        return str(error)
+    return ""

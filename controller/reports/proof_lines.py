@@ -1,0 +1,61 @@
+"""What advice predicted and realised, in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from controller.contracts.proof import Prediction, Proof, Proven, Realised
+from controller.profiles.advising.proving import COUNTED_SHARE
+from controller.reports.profile_tables import duration
+
+
+def proof_lines(proof: Proof) -> list[str]:
+    """Return the change, what it was predicted to save, and what it saved."""
+    prediction = proof.prediction
+    rules = ", ".join(prediction.rules)
+    lines = [f"{prediction.remedy} ({rules})", f"  predicted {_predicted(prediction)}"]
+    if proof.not_provable:
+        return [*lines, f"  not provable here: {proof.not_provable}"]
+    if proof.realised is None:
+        return [*lines, *(f"  no proof: {reason}" for reason in proof.reasons)]
+    return [
+        *lines,
+        f"  realised {_realised(proof.realised)}, {proof.validity}: {_verdict(proof)}",
+        *(f"  {proof.validity}: {reason}" for reason in proof.reasons),
+    ]
+
+
+def count_line(found: Proven) -> str:
+    """Return how many of the counted predictions held."""
+    return (
+        f"of {found.counted} VALID comparisons with a prediction above {COUNTED_SHARE:.0%}: "
+        f"realised at least half of predicted: {found.at_least_half}; "
+        f"prediction inside the realised interval: {found.inside}"
+    )
+
+
+def _predicted(prediction: Prediction) -> str:
+    interval = f"[{duration(prediction.low_s)}, {duration(prediction.high_s)}]"
+    return f"{duration(prediction.predicted_s)} {interval}, {prediction.share:.1%}"
+
+
+def _realised(realised: Realised) -> str:
+    told = f"{_signed(realised.seconds)}{_interval(realised.low_s, realised.high_s, _signed)}"
+    share = _interval(realised.share_low, realised.share_high, "{:.1%}".format)
+    return f"{told}, {realised.share:.1%}{share}"
+
+
+def _interval(low: float | None, high: float | None, text: Callable[[float], str]) -> str:
+    return "" if low is None or high is None else f" [{text(low)}, {text(high)}]"
+
+
+def _signed(seconds: float) -> str:
+    return f"-{duration(-seconds)}" if seconds < 0 else duration(seconds)
+
+
+def _verdict(proof: Proof) -> str:
+    if proof.inside is None:
+        return "no proof"
+    half = "at least half" if proof.at_least_half else "less than half"
+    where = "inside" if proof.inside else "outside"
+    return f"{half} of predicted; prediction {where} the realised interval"

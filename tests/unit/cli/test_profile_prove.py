@@ -1,0 +1,202 @@
+"""`benchfarm profile advise --prove`: which comparisons are run, and what is shown of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.cli import profile_prove
+from controller.cli.comparison_run import ComparisonRun
+from controller.contracts.base import Scalar
+from controller.contracts.catalog import Catalog, load_catalog
+from controller.contracts.device import DeviceKind
+from controller.contracts.result import Validity
+from controller.contracts.sweep import Stopping, Sweep
+from controller.contracts.units import Unit
+from controller.profiles.files import write
+from controller.profiles.model import Profile
+from controller.reports.comparison import Comparison
+from controller.reports.result_selection import Wanted
+from controller.reports.verdict import ComparisonOutcome
+from controller.scheduling.expansion import cells_of
+from controller.store.sqlite import SqliteStore
+from tests.support.command_line import complaint_of, outcome_of, printed_by
+from tests.support.planted_profile import profile, step
+from tests.support.store_examples import AGENT, CPU
+
+WORKLOAD = "retinanet_resnext50"
+
+
+def knobs(**chosen: Scalar) -> dict[str, Scalar]:
+    """Return all knobs of a training cell, as a profile keeps them."""
+    sweep = Sweep(
+        name="profile",
+        workload=(WORKLOAD,),
+        stack=("torch",),
+        scenario=("training",),
+        knobs={name: (value,) for name, value in chosen.items()},
+        profile=True,
+    )
+    (cell,) = cells_of(sweep, load_catalog())
+    return dict(cell.knobs)
+
+
+def planted(**told: Any) -> Profile:  # noqa: ANN401 - fields of an origin
+    """Return a profile of a step of 0.5 s, with an optimizer that is no fused one and ReLU."""
+    made = profile(step(), load_s=0.2)
+    assert made.summary.origin
+    origin = made.summary.origin.model_copy(
+        update={
+            "workload": WORKLOAD,
+            "knobs": knobs(fused_optimizer=False, frozen_bn="mul_add"),
+            "environment": {"cpu_model": "Xeon"},
+            **told,
+        }
+    )
+    return replace(made, summary=made.summary.model_copy(update={"origin": origin}))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home whose farm has this host's CPU, a Xeon, and is down."""
+    agent = AGENT.agent.model_copy(update={"host": os.uname().nodename})
+    with closing(SqliteStore.open(tmp_path / "store.sqlite")) as store:
+        store.save_agent(AGENT.model_copy(update={"agent": agent}), [CPU])
+    return tmp_path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write(planted(), tmp_path / "profile")
+    return tmp_path / "profile"
+
+
+class PlantedFarm:
+    """Stands in for the farm: keeps what was to be compared, and answers with what is planted."""
+
+    def __init__(self, **outcomes: ComparisonRun) -> None:
+        self.outcomes = outcomes
+        self.asked: list[tuple[Wanted, Stopping]] = []
+
+    def run(self, _: Catalog, wanted: Wanted, stopping: Stopping, *, quiet: bool) -> ComparisonRun:
+        """Answer as `run_comparison` does."""
+        assert quiet in (True, False)
+        self.asked.append((wanted, stopping))
+        (name,) = wanted.b.knobs
+        return self.outcomes[name]
+
+
+def compared(
+    ratio: float, low: float, high: float, validity: Validity = Validity.VALID
+) -> ComparisonRun:
+    found = Comparison(
+        a="torch:x=0",
+        b="torch:x=1",
+        metric="step_time",
+        ratio=ratio,
+        ratio_low=low,
+        ratio_high=high,
+        pairs=20,
+        asked_width=0.03,
+        outcome=ComparisonOutcome.B_FASTER,
+        verdict="B is faster",
+        workload=WORKLOAD,
+        scenario="training",
+        device=(CPU.device.id,),
+        device_names=(CPU.device.id,),
+        device_kind=(DeviceKind.CPU_HOST,),
+        virtual=False,
+        unit=Unit.SECONDS,
+        value_a=0.6,
+        value_b=0.6 / ratio,
+        knobs={},
+        validity=validity,
+        reasons=() if validity is Validity.VALID else ("the machine was not quiet",),
+        runs=("r",),
+        environment={},
+    )
+    return ComparisonRun("compare-1", found)
+
+
+def test_each_advised_knob_is_compared_with_the_profiled_cell(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ReLU's 80 ms and the optimizer's 40 ms may be saved: 40 and 20 ms are predicted."""
+    farm = PlantedFarm(
+        frozen_bn=compared(1.1, 1.07, 1.13),
+        fused_optimizer=compared(1.1, 1.07, 1.13, Validity.DISTURBED),
+    )
+    monkeypatch.setattr(profile_prove, "run_comparison", farm.run)
+    told = printed_by(home, "profile", "advise", str(folder), "--prove", "--time-limit", "90")
+    assert [dict(wanted.b.knobs) for wanted, _ in farm.asked] == [
+        {"frozen_bn": "fused"},
+        {"fused_optimizer": True},
+    ]
+    wanted, stopping = farm.asked[0]
+    assert (wanted.workload, wanted.scenario, wanted.device) == (WORKLOAD, "training", "host-1")
+    assert (wanted.a.stack, wanted.a.knobs) == ("torch", {"frozen_bn": "mul_add"})
+    assert {**wanted.knobs, **wanted.a.knobs} == knobs(fused_optimizer=False, frozen_bn="mul_add")
+    assert stopping.time_limit_s == 90
+    assert "frozen_bn=fused (ReLU)\n  predicted 40 ms [0 ms, 80 ms]" in told
+    assert ", VALID: at least half of predicted; prediction inside the realised interval" in told
+    assert "DISTURBED: no proof\n  DISTURBED: the machine was not quiet\n" in told
+    assert "  not provable here: it is not a knob\n" in told
+    assert told.endswith(
+        "of 1 VALID comparisons with a prediction above 3%: realised at least half of predicted: 1;"
+        " prediction inside the realised interval: 1\n"
+    )
+
+
+def test_proofs_as_json(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = ComparisonRun("compare-2", None, ("host-1: workload: killed",))
+    farm = PlantedFarm(frozen_bn=compared(2.0, 1.9, 2.1), fused_optimizer=lost)
+    monkeypatch.setattr(profile_prove, "run_comparison", farm.run)
+    found = json.loads(printed_by(home, "profile", "advise", str(folder), "--prove", "--json"))
+    assert (found["counted"], found["at_least_half"], found["inside"]) == (1, 1, 0)
+    by_name = {one["prediction"]["remedy"]["name"]: one for one in found["proofs"]}
+    assert by_name["frozen_bn"]["realised"]["share"] == pytest.approx(0.5)
+    assert by_name["frozen_bn"]["realised"]["seconds"] == pytest.approx(found["step_s"] / 2)
+    assert by_name["fused_optimizer"]["realised"] is None
+    assert by_name["fused_optimizer"]["reasons"] == ["host-1: workload: killed"]
+
+
+def test_it_needs_a_farm(home: Path, folder: Path) -> None:
+    told, complaint, status = outcome_of(home, "profile", "advise", str(folder), "--prove")
+    assert status == 2
+    assert complaint.endswith("no farm is up here. Run `benchfarm up`.\n")
+    assert complaint.count("\n") == 1
+    assert "realised" not in told
+
+
+@pytest.mark.parametrize(
+    ("origin", "complaint"),
+    [
+        ({"knobs": None}, "the profile does not tell its workload, stack, knobs and step."),
+        ({"workload": None}, "the profile does not tell its workload, stack, knobs and step."),
+        ({"stack": None}, "the profile does not tell its workload, stack, knobs and step."),
+        ({"environment": {}}, "the profile does not tell its CPU."),
+        (
+            {"environment": {"cpu_model": "EPYC"}},
+            "it was profiled on EPYC, and this host has Xeon. Run it on a host with that CPU",
+        ),
+    ],
+)
+def test_a_profile_of_an_unknown_cell_or_another_cpu_is_refused(
+    home: Path, tmp_path: Path, origin: dict[str, object], complaint: str
+) -> None:
+    write(planted(**origin), tmp_path / "other")
+    assert complaint in complaint_of(home, "profile", "advise", str(tmp_path / "other"), "--prove")
+
+
+def test_a_cell_that_no_farm_can_run_is_told_as_not_provable(home: Path, tmp_path: Path) -> None:
+    write(planted(workload="gone"), tmp_path / "gone")
+    told = printed_by(home, "profile", "advise", str(tmp_path / "gone"), "--prove")
+    assert "  not provable here: " in told
+    assert "gone" in told
+    assert "of 0 VALID comparisons" in told
