@@ -23,10 +23,11 @@ from agents.inference.runner.spec import SCENARIOS
 from agents.scenarios.protocol import BatchedScenario
 from agents.stacks.plugins import plugin_facts
 from agents.stacks.resolving import module_named, resolve
+from controller.contracts.base import Contract
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure, Result
 from controller.contracts.units import Unit
-from controller.contracts.wire import Progress, StepBatch, StepOrder, TrainingProgram, WorkerSpec
+from controller.contracts.wire import Progress, StepOrder, TrainingProgram, WorkerSpec
 from kernels.library import KernelsUnusable
 
 PROGRESS_PERIOD_S = 1.0
@@ -46,7 +47,7 @@ class MessageWriter:
             self._last_progress = now
             self.say(progress)
 
-    def say(self, message: Progress | StepBatch | Result | Failure) -> None:
+    def say(self, message: Contract) -> None:
         """Write one message as one line."""
         self._stream.write(message.model_dump_json() + "\n")
         self._stream.flush()
@@ -82,7 +83,10 @@ def main() -> int:
     orders = Orders()
     threading.Thread(target=orders.listen, daemon=True).start()
     try:
-        messages.say(run_job(spec, messages, orders))
+        if spec.rank:
+            import_module("agents.ranks.member").run(spec, orders, messages.say)
+        else:
+            messages.say(run_job(spec, messages, orders))
     except Exception as error:  # noqa: BLE001 - the boundary: every fault becomes a Failure
         traceback.print_exc()
         messages.say(failure_of(error))
@@ -96,19 +100,21 @@ def run_job(spec: WorkerSpec, messages: MessageWriter, orders: Orders) -> Result
     if not isinstance(program, TrainingProgram):
         message = f"cannot train {job.workload}: it runs in a device's own runtime"
         raise WorkerFault(Failure(blame=Blame.HARNESS, kind="protocol", message=message))
+    ranks = int(job.knobs["ranks"])
     if spec.profile_pass:
+        _require_one(ranks)
         watched: Result = import_module("agents.profiling.profile_pass").run(
             spec, messages.progress
         )
         return watched
     plugins = plugin_facts(program)
-    result = _measured(spec, program, messages, orders)
+    result = _measured(spec, program, ranks, messages, orders)
     environment = {**result.environment, **plugins}
     return in_own_unit(result.model_copy(update={"environment": environment}), program.rate_unit)
 
 
 def _measured(
-    spec: WorkerSpec, program: TrainingProgram, messages: MessageWriter, orders: Orders
+    spec: WorkerSpec, program: TrainingProgram, ranks: int, messages: MessageWriter, orders: Orders
 ) -> Result:
     """Return what the job's scenario measures; raises WorkerFault."""
     job = spec.job
@@ -117,11 +123,20 @@ def _measured(
         return queried
     module = module_named(program.scenario_module or f"agents.scenarios.{job.scenario}")
     scenario = cast("BatchedScenario", module)  # paired cells are checked at submission
-    backend = resolve(program.backend)(job.knobs)
-    workload = resolve(program.builder)(**program.arguments)
+    if ranks > 1:  # each builds its own
+        workload, backend = None, import_module("agents.ranks.team").Team(spec)
+    else:
+        backend = resolve(program.backend)(job.knobs)
+        workload = resolve(program.builder)(**program.arguments)
     if spec.in_batches:
         return scenario.run_batches(workload, backend, job.knobs, orders, messages.say)
     return scenario.run(workload, backend, job.knobs, messages.progress)
+
+
+def _require_one(ranks: int) -> None:
+    if ranks > 1:
+        message = f"cannot profile ranks={ranks}: a profile is of one process. Set ranks to 1."
+        raise WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))
 
 
 def in_own_unit(result: Result, rate_unit: Unit) -> Result:

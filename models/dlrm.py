@@ -110,6 +110,11 @@ class DlrmTraining:
         """Return the batch of a step; every fourth step has the same one."""
         return self._batches[step % DISTINCT_BATCHES]
 
+    def share(self, batch: Clicks, rank: int, ranks: int) -> Clicks:
+        """Return a rank's part of a batch."""
+        numbers, categories, clicks = (part.chunk(ranks)[rank] for part in batch)
+        return numbers, categories, clicks
+
     def forward(self, model: nn.Module, batch: Clicks) -> Tensor:
         """Return logits [B]."""
         logits: Tensor = model(batch[0], batch[1])

@@ -194,6 +194,12 @@ class LanguageTraining(ABC):
         """Return the batch of a step; every fourth step has the same one."""
         return self._batches[step % DISTINCT_BATCHES]
 
+    def share(self, batch: Text, rank: int, ranks: int) -> Text:
+        """Return a rank's part of a batch."""
+        inputs, targets = batch
+        own = tuple(each.chunk(ranks)[rank] for each in inputs)
+        return own, targets.chunk(ranks)[rank]
+
     def forward(self, model: nn.Module, batch: Text) -> Tensor:
         """Return logits [B, P, vocabulary] of the tokens to predict."""
         logits: Tensor = model(*batch[0])

@@ -161,6 +161,11 @@ class ResnetTraining:
         """Return the batch of a step; every fourth step has the same one."""
         return self._batches[step % DISTINCT_BATCHES]
 
+    def share(self, batch: Labelled, rank: int, ranks: int) -> Labelled:
+        """Return a rank's part of a batch; its batch statistics differ from the whole batch's."""
+        images, classes = (part.chunk(ranks)[rank] for part in batch)
+        return images, classes
+
     def forward(self, model: nn.Module, batch: Labelled) -> Tensor:
         """Return class logits [B, classes]."""
         logits: Tensor = model(batch[0])

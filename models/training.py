@@ -38,3 +38,14 @@ class TrainingWorkload(Protocol[Batch, Outputs]):
     def loss(self, outputs: Outputs, batch: Batch) -> torch.Tensor:
         """Return the scalar fp32 loss to differentiate; called outside the precision context."""
         ...
+
+
+class SharedWorkload(TrainingWorkload[Batch, Outputs], Protocol[Batch, Outputs]):
+    """A workload whose batches several processes can share; its loss is a mean over samples."""
+
+    def share(self, batch: Batch, rank: int, ranks: int) -> Batch:
+        """Return every `ranks`-th part of a batch, counted from 0; called once a step.
+
+        ranks: a divisor of the batch's size.
+        """
+        ...

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from agents.host.rank_placement import CannotPlace, place_ranks
 from agents.host.tools import HUGE_PAGES, LIBRARIES, HostTools, format_cpus, parse_cpus
 from controller.contracts.base import Scalar
 from controller.contracts.device import Device
@@ -42,6 +43,15 @@ class Launch:
     environ: dict[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class LaunchedRank:
+    """Where a rank of a worker runs; it has the worker's environment."""
+
+    prefix: tuple[str, ...]
+    """As of Launch."""
+    cores: tuple[int, ...]
+
+
 def launch_of(
     caller: Mapping[str, str], knobs: Mapping[str, Scalar], device: Device, host: HostTools
 ) -> Launch:
@@ -52,7 +62,7 @@ def launch_of(
     """
     cores = _cores(str(knobs["cores"]), device, host)
     environ = inherited(caller) | SAFE_PATH | {"PYTHONUNBUFFERED": "1"}
-    environ["OMP_NUM_THREADS"] = str(_threads(int(knobs["threads"]), cores))
+    environ["OMP_NUM_THREADS"] = str(_threads(knobs, cores, host))
     malloc, openmp = str(knobs["malloc"]), str(knobs["openmp"])
     environ |= _allocator(malloc, bool(knobs["huge_pages"]), host)
     environ |= _openmp(openmp, str(knobs["thread_binding"]))
@@ -61,6 +71,27 @@ def launch_of(
         environ["LD_PRELOAD"] = ":".join(preloaded)
     prefix = _placement(str(knobs["numa"]), cores, device, host)
     return Launch(prefix, environ)
+
+
+def launched_ranks(
+    knobs: Mapping[str, Scalar], device: Device, host: HostTools
+) -> tuple[LaunchedRank, ...]:
+    """Return where each rank of a worker runs; raises as launch_of."""
+    numa, cores = str(knobs["numa"]), _cores(str(knobs["cores"]), device, host)
+    return tuple(
+        LaunchedRank(_placement(numa, frozenset(own), device, host), own)
+        for own in _rank_cores(knobs, cores, host)
+    )
+
+
+def _rank_cores(
+    knobs: Mapping[str, Scalar], cores: frozenset[int], host: HostTools
+) -> tuple[tuple[int, ...], ...]:
+    ranks, threads = int(knobs["ranks"]), int(knobs["threads"])
+    try:
+        return place_ranks(cores, host.sockets, host.nodes, ranks, threads)
+    except CannotPlace as refused:
+        raise _refusal(refused.seen, refused.remedy) from None
 
 
 def onednn_environ(isa_unusable: Collection[str]) -> dict[str, str]:
@@ -99,7 +130,11 @@ def _cores(wanted: str, device: Device, host: HostTools) -> frozenset[int]:
     return cores
 
 
-def _threads(wanted: int, cores: frozenset[int]) -> int:
+def _threads(knobs: Mapping[str, Scalar], cores: frozenset[int], host: HostTools) -> int:
+    """Return the threads of the process that trains, or of each rank."""
+    if int(knobs["ranks"]) > 1:
+        return len(_rank_cores(knobs, cores, host)[0])
+    wanted = int(knobs["threads"])
     if wanted > len(cores) > 0:
         raise _refusal(
             f"threads={wanted} is more than the {len(cores)} cores to run on",

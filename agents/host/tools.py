@@ -1,4 +1,4 @@
-"""Host facts for launch settings: NUMA nodes, preloadable libraries, numactl, huge pages,
+"""Host facts for launch settings: NUMA nodes, sockets, preloadable libraries, numactl, huge pages,
 instruction sets."""
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -45,6 +46,8 @@ class HostTools:
 
     nodes: Mapping[int, frozenset[int]]
     """NUMA node → its logical CPUs."""
+    sockets: Mapping[int, frozenset[int]]
+    """Socket → its logical CPUs."""
     physical: frozenset[int]
     """The first logical CPU of each physical core."""
     libraries: Mapping[str, str]
@@ -63,6 +66,7 @@ def read_host_tools(prefix: Path = Path(sys.prefix)) -> HostTools:
     found = {name: _find(library.soname, folders) for name, library in LIBRARIES.items()}
     return HostTools(
         nodes=read_nodes(),
+        sockets=read_sockets(),
         physical=read_physical(),
         libraries={name: path for name, path in found.items() if path},
         numactl=shutil.which("numactl"),
@@ -77,6 +81,14 @@ def read_nodes(system: Path = SYSTEM) -> dict[int, frozenset[int]]:
     lists = sorted((system / "node").glob("node[0-9]*/cpulist"))
     nodes = {int(path.parent.name[4:]): parse_cpus(path.read_text()) for path in lists}
     return nodes or {0: frozenset()}
+
+
+def read_sockets(system: Path = SYSTEM) -> dict[int, frozenset[int]]:
+    """Return the logical CPUs of each socket; none if the kernel tells no socket of a CPU."""
+    found = defaultdict[int, set[int]](set)
+    for path in (system / "cpu").glob("cpu[0-9]*/topology/physical_package_id"):
+        found[int(path.read_text())].add(int(path.parent.parent.name[3:]))
+    return {socket: frozenset(cpus) for socket, cpus in sorted(found.items())}
 
 
 def read_physical(system: Path = SYSTEM) -> frozenset[int]:

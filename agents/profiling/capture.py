@@ -10,6 +10,7 @@ from pathlib import Path
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from agents.backends.protocol import TrainingBackend
+from agents.backends.stepping import OneProcess
 from agents.host.disturbance import objections
 from agents.profiling.annotate import PhasedWorkload, modules_marked
 from agents.profiling.names import TRACE
@@ -62,7 +63,8 @@ def capture(
 
     They are steps of the most even of some windows.
     """
-    trainer = Trainer(PhasedWorkload(workload), backend)
+    stepping = OneProcess(PhasedWorkload(workload), backend)
+    trainer = Trainer(stepping)
     for _ in range(max(1, int(knobs["warmup_steps"]))):
         trainer.step()
     count = min(int(knobs["steps"]), MOST_STEPS)
@@ -72,7 +74,7 @@ def capture(
     def watch() -> Window[tuple[Steps, Section]]:
         trainer.restart()
         profilers[:] = [profile(activities=[ProfilerActivity.CPU], record_shapes=True)]
-        with modules_marked(trainer.model), profilers[0]:
+        with modules_marked(stepping.model), profilers[0]:
             steps = _steps(trainer, count, on_progress)
         disturbed = objections(trainer.section.watch.timed, policy)
         return Window([seconds for seconds, _ in steps], bool(disturbed), (steps, trainer.section))
@@ -85,7 +87,7 @@ def capture(
     return result.model_copy(update={"artefacts": {"trace": str(trace)}, **told})
 
 
-def _steps(trainer: Trainer[Batch, Outputs], count: int, on_progress: OnProgress) -> Steps:
+def _steps(trainer: Trainer, count: int, on_progress: OnProgress) -> Steps:
     steps = []
     trainer.step()  # The first one under the profiler is slower; before a mark, it is in none.
     with trainer.timing():

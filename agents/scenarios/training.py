@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import resource
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Generic
 
 from agents.backends.protocol import TrainingBackend
+from agents.backends.stepping import OneProcess, Stepping
 from agents.energy.account import account
 from agents.energy.rapl import EnergyMeter, readable_domains, rested
 from agents.host.disturbance import CpuWatch, environment_of, validity_of
@@ -39,24 +38,18 @@ class Section:
     """Begin and end of each part, in seconds."""
 
 
-class Trainer(Generic[Batch, Outputs]):
-    """A model in training, step by step."""
+class Trainer:
+    """A model in training, and what its steps take."""
 
-    def __init__(
-        self,
-        workload: TrainingWorkload[Batch, Outputs],
-        backend: TrainingBackend,
-        rest_s: float = 0.0,
-    ) -> None:
+    def __init__(self, stepping: Stepping, rest_s: float = 0.0) -> None:
         """Build the model, after a rest of `rest_s` seconds to measure idle power."""
         domains = readable_domains()
         began = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._domains = domains
         self._at_rest = rested(domains, rest_s)
         self._rested = _rested_from(began) if domains and rest_s else {}
-        self._workload = workload
-        self._backend = backend
-        self.model, self._optimizer = backend.prepare(workload)
+        self._stepping = stepping
+        stepping.start()
         self._done = 0
         self.section = Section(CpuWatch(), EnergyMeter(domains))
 
@@ -66,10 +59,10 @@ class Trainer(Generic[Batch, Outputs]):
 
     def step(self) -> tuple[float, float]:
         """Do one whole training step; return its seconds and its loss."""
-        batch = self._workload.batch(self._done)
+        self._stepping.load(self._done)
         self._done += 1
         started = time.perf_counter()
-        loss = self._backend.step(self._workload, self.model, self._optimizer, batch)
+        loss = self._stepping.step()
         seconds = time.perf_counter() - started
         self.section.meter.look()  # all steps together may exceed a counter's range
         return seconds, loss
@@ -78,7 +71,7 @@ class Trainer(Generic[Batch, Outputs]):
     def timing(self) -> Iterator[None]:
         """Record cores and energy during this context, for counted steps."""
         section = self.section
-        with section.watch.timing(), section.meter.running():
+        with section.watch.timing(self._stepping.cpu_s), section.meter.running():
             section.uptimes.append(time.clock_gettime(time.CLOCK_BOOTTIME))
             yield
             section.uptimes.append(time.clock_gettime(time.CLOCK_BOOTTIME))
@@ -98,11 +91,11 @@ class Trainer(Generic[Batch, Outputs]):
             validity=validity_of(broken, disturbed, policy),
             reasons=broken + disturbed,
             metrics={
-                **measure(steps, self._workload.batch_size, _peak_memory_bytes()),
+                **measure(steps, self._stepping.batch_size, self._stepping.peak_memory_bytes()),
                 **energy.metrics,
             },
             environment={
-                **self._backend.environment(),
+                **self._stepping.environment(),
                 **environment_of(timed),
                 **energy.facts,
                 **self._moments(section.uptimes),
@@ -118,15 +111,18 @@ class Trainer(Generic[Batch, Outputs]):
 
 
 def run(
-    workload: TrainingWorkload[Batch, Outputs],
-    backend: TrainingBackend,
+    workload: TrainingWorkload[Batch, Outputs] | None,
+    backend: TrainingBackend | Stepping,
     knobs: Mapping[str, Scalar],
     on_progress: Callable[[Progress], None],
 ) -> Result:
-    """Train `warmup_steps` + `steps` steps; the latter are the samples."""
+    """Train `warmup_steps` + `steps` steps; the latter are the samples.
+
+    workload: None if the backend steps by itself (see Stepping).
+    """
     warmup, timed = int(knobs["warmup_steps"]), int(knobs["steps"])
     policy = load_policy(str(knobs["policy"]))
-    trainer = Trainer(workload, backend, policy.rest_s)
+    trainer = Trainer(_stepping(workload, backend), policy.rest_s)
     steps: Steps = []
 
     def train(phase: str, count: int) -> None:
@@ -141,8 +137,8 @@ def run(
 
 
 def run_batches(
-    workload: TrainingWorkload[Batch, Outputs],
-    backend: TrainingBackend,
+    workload: TrainingWorkload[Batch, Outputs] | None,
+    backend: TrainingBackend | Stepping,
     knobs: Mapping[str, Scalar],
     orders: Iterable[int],
     say: Callable[[StepBatch], None],
@@ -152,20 +148,31 @@ def run_batches(
     The first step of a batch is not counted, since the other side has filled the caches. There is
     no rest before the first batch, since the other side may run then.
     """
-    trainer = Trainer(workload, backend)
+    stepping = _stepping(workload, backend)
+    trainer = Trainer(stepping)
     steps: Steps = []
     say(StepBatch())
-    rested = time.process_time()
+    rested = stepping.cpu_s()
     for count in orders:
-        rest_cpu_s = time.process_time() - rested
+        rest_cpu_s = stepping.cpu_s() - rested
         trainer.step()
         with trainer.timing():
             batch = [trainer.step() for _ in range(count)]
         steps += batch
-        come_to_rest()
-        rested = time.process_time()
+        come_to_rest(stepping.cpu_s)
+        rested = stepping.cpu_s()
         say(StepBatch(samples=tuple(seconds for seconds, _ in batch), rest_cpu_s=rest_cpu_s))
     return trainer.result(steps, load_policy(str(knobs["policy"])))
+
+
+def _stepping(
+    workload: TrainingWorkload[Batch, Outputs] | None, backend: TrainingBackend | Stepping
+) -> Stepping:
+    if isinstance(backend, Stepping):
+        return backend
+    if workload is None:
+        raise TypeError("a backend that trains in this process needs a workload")
+    return OneProcess(workload, backend)
 
 
 def _rested_from(began_s: float) -> Mapping[str, float]:
@@ -174,13 +181,13 @@ def _rested_from(began_s: float) -> Mapping[str, float]:
     return {"rested_from_uptime_s": began_s, "rested_until_uptime_s": ended_s}
 
 
-def come_to_rest() -> None:
-    """Wait until this process uses no CPU: OpenMP's threads spin before they sleep."""
+def come_to_rest(cpu_s: Callable[[], float]) -> None:
+    """Wait until no CPU time is used: OpenMP's threads spin before they sleep."""
     give_up = time.monotonic() + SETTLE_S
     while time.monotonic() < give_up:
-        used = time.process_time()
+        used = cpu_s()
         time.sleep(LOOK_S)
-        if time.process_time() - used < LOOK_S / 10:
+        if cpu_s() - used < LOOK_S / 10:
             return
 
 
@@ -212,8 +219,3 @@ def _progress(phase: str, done: int, total: int, last: tuple[float, float]) -> P
     seconds, loss = last
     values = {"step_time": seconds} | ({"loss": loss} if math.isfinite(loss) else {})
     return Progress(phase=phase, done=done, total=total, values=values)
-
-
-def _peak_memory_bytes() -> int:
-    """Return the peak resident memory of this process in bytes; Linux counts in KiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

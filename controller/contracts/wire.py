@@ -214,6 +214,15 @@ ProfilePass = Literal["trace", "verbose", "replay", "peaks"]
 oneDNN's verbose mode, replay kernels, or measure the machine's peaks."""
 
 
+class RankPlace(Contract):
+    """A process's place among those that train together on one host."""
+
+    rank: int = Field(ge=0)
+    ranks: int = Field(ge=1)
+    meeting_point: str
+    """Path of the file in which the ranks find each other."""
+
+
 class WorkerSpec(Contract):
     """The first line on a worker's standard input; the only one unless `in_batches`."""
 
@@ -223,6 +232,8 @@ class WorkerSpec(Contract):
     in_batches: bool = False
     """Measure in batches, each started by a StepOrder."""
     profile_pass: ProfilePass | None = None
+    rank: RankPlace | None = None
+    """Be a rank of the worker that sends this, instead of the worker."""
 
 
 class RunProgress(Contract):

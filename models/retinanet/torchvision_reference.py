@@ -69,6 +69,10 @@ class TorchvisionTraining:
         """Return the batch of a step."""
         return self._ours.batch(step)
 
+    def share(self, batch: DetectionBatch, rank: int, ranks: int) -> DetectionBatch:
+        """Return a rank's part of a batch."""
+        return self._ours.share(batch, rank, ranks)
+
     def forward(self, model: nn.Module, batch: DetectionBatch) -> Losses:
         """Return the losses, which the model computes with its outputs."""
         targets = [{"boxes": t.boxes, "labels": t.labels} for t in batch.targets]

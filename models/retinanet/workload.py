@@ -135,6 +135,12 @@ class RetinaNetTraining:
         """Return the batch of a step, from a small pool made with the workload."""
         return self._data.batch(step)
 
+    def share(self, batch: DetectionBatch, rank: int, ranks: int) -> DetectionBatch:
+        """Return a rank's part of a batch."""
+        count = len(batch.targets) // ranks
+        own = slice(rank * count, (rank + 1) * count)
+        return DetectionBatch(batch.images[own], batch.targets[own])
+
     def forward(self, model: nn.Module, batch: DetectionBatch) -> HeadOutputs:
         """Return class logits [B, A, classes] and box regression [B, A, 4]."""
         outputs: HeadOutputs = model(batch.images)

@@ -201,6 +201,7 @@ def test_a_worker_needs_no_more_than_a_stack_s_environment_has() -> None:
     named = [w.builder for w in catalog.workloads.values()]
     named += [s.backend for s in catalog.stacks.values()]
     start = {"agents.worker", "agents.scenarios.training", "agents.profiling.profile_pass"}
+    start |= {"agents.ranks.team", "agents.ranks.member"}
     start |= {"agents.profiling.replay", "agents.profiling.peaks", "agents.inference.worker_run"}
     start |= {name.partition(":")[0] for name in named if name}
     behind = _modules_behind(start)
@@ -239,6 +240,7 @@ ROOMS = (
     "phones",
     "stacks",
     "backends",
+    "ranks",
     "pairing",
     "kernel_bench",
     "scenarios",

@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from agents.host.launch import GLIBC_HUGE, GLIBC_KEEPS, Launch, launch_of, while_watched
+from agents.host.launch import (
+    GLIBC_HUGE,
+    GLIBC_KEEPS,
+    Launch,
+    LaunchedRank,
+    launch_of,
+    launched_ranks,
+    while_watched,
+)
 from agents.host.tools import LIBRARIES, HostTools
 from controller.contracts.base import Scalar
 from controller.contracts.errors import WorkerFault
@@ -16,6 +24,7 @@ SERVER = builders.cpu(cores=frozenset(range(8)))
 # Two NUMA nodes of four CPUs each; CPUs n and n + 2 of a node share a core.
 HOST = HostTools(
     nodes={0: frozenset({0, 1, 2, 3}), 1: frozenset({4, 5, 6, 7})},
+    sockets={0: frozenset({0, 1, 2, 3}), 1: frozenset({4, 5, 6, 7})},
     physical=frozenset({0, 1, 4, 5}),
     libraries={name: f"/lib/{library.soname}" for name, library in LIBRARIES.items()},
     numactl="/usr/bin/numactl",
@@ -65,6 +74,43 @@ def test_a_device_without_cores_gets_a_thread() -> None:
 def test_more_threads_than_cores_are_refused() -> None:
     assert "threads=9 is more than the 8 cores" in refusal(threads=9)
     assert "threads=2 is more than the 1 cores" in refusal(threads=2, cores="3")
+
+
+@pytest.mark.parametrize(
+    ("knobs", "threads"),
+    [
+        ({"ranks": 2}, 4),
+        ({"ranks": 2, "threads": 3}, 3),
+        ({"ranks": 2, "cores": "physical"}, 2),
+        ({"ranks": 3}, 2),
+    ],
+)
+def test_threads_of_ranks_are_told_or_as_many_as_fit(
+    knobs: dict[str, Scalar], threads: int
+) -> None:
+    assert launch(**knobs).environ["OMP_NUM_THREADS"] == str(threads)
+
+
+def test_ranks_have_their_own_cores_and_the_memory_of_their_node() -> None:
+    knobs = {**PLAIN, "ranks": 2, "cores": "physical", "numa": "bind"}
+    assert launched_ranks(knobs, SERVER, HOST) == (
+        LaunchedRank(("/usr/bin/numactl", "--physcpubind=0,1", "--membind=0"), (0, 1)),
+        LaunchedRank(("/usr/bin/numactl", "--physcpubind=4,5", "--membind=1"), (4, 5)),
+    )
+    anywhere = launched_ranks({**PLAIN, "ranks": 2, "threads": 1}, SERVER, HOST)
+    assert [rank.prefix for rank in anywhere] == [
+        ("/usr/bin/taskset", "--cpu-list", "0"),
+        ("/usr/bin/taskset", "--cpu-list", "4"),
+    ]
+
+
+def test_ranks_that_do_not_fit_are_refused() -> None:
+    assert "ranks=3 x threads=3 is more than the 8 cores to run on. Low" in refusal(
+        ranks=3, threads=3
+    )
+    assert "across sockets or NUMA nodes, which have 1, 3 of" in refusal(
+        ranks=2, threads=2, cores="3-6"
+    )
 
 
 @pytest.mark.parametrize(

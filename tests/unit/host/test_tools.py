@@ -11,6 +11,7 @@ from agents.host.tools import (
     read_huge_pages,
     read_nodes,
     read_physical,
+    read_sockets,
 )
 
 
@@ -45,9 +46,12 @@ def test_nodes_and_cores_of_a_server(tmp_path: Path) -> None:
     for cpu in range(8):
         siblings = tmp_path / f"cpu/cpu{cpu}/topology/thread_siblings_list"
         write(siblings, f"{cpu % 4},{cpu % 4 + 4}\n")
+        write(tmp_path / f"cpu/cpu{cpu}/topology/physical_package_id", f"{cpu % 2}\n")
     assert read_nodes(tmp_path) == {0: {0, 1, 4, 5}, 1: {2, 3, 6, 7}}
     assert read_physical(tmp_path) == {0, 1, 2, 3}
+    assert read_sockets(tmp_path) == {0: {0, 2, 4, 6}, 1: {1, 3, 5, 7}}
     assert read_nodes(tmp_path / "absent") == {0: frozenset()}
+    assert read_sockets(tmp_path / "absent") == {}
 
 
 def test_huge_page_mode(tmp_path: Path) -> None:

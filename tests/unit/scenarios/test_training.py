@@ -106,7 +106,7 @@ def test_energy_is_that_of_the_timed_steps_each(
 ) -> None:
     domains = readable_domains(powercap(tmp_path))
     monkeypatch.setattr(training, "readable_domains", lambda: domains)
-    monkeypatch.setattr(training, "come_to_rest", lambda: None)
+    monkeypatch.setattr(training, "come_to_rest", lambda _: None)
     clock = count(0.0, 4.0).__next__
     monkeypatch.setattr(training, "EnergyMeter", lambda domains: EnergyMeter(domains, clock))
     monkeypatch.setattr(training, "rested", lambda *_: idling(tmp_path, watts=500))
@@ -229,20 +229,21 @@ def test_a_loss_that_is_no_number_makes_turns_invalid() -> None:
 def test_a_disturbed_run_is_invalid_under_lab_and_disturbed_under_ci(
     policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clocks say that others used a whole core of two."""
+    """The clocks say that others used more than a core of two."""
     ticks = count()
 
     def clocks() -> CpuTimes:
         now = float(next(ticks))
-        return CpuTimes(elapsed_s=now, cores=2, busy_s=1.5 * now, steal_s=0.0, own_s=0.5 * now)
+        return CpuTimes(elapsed_s=now, cores=2, busy_s=1.25 * now)
 
     monkeypatch.setattr(cpu_watch, "read_cpu_times", clocks)
     knobs = scenario_knobs("training", warmup_steps=0, steps=2, policy=policy)
     result = training.run(Line(), Plain(knobs), knobs, lambda _: None)
-    assert result.environment["timed_other_cores"] == 1.0
+    # What this process really used, some milliseconds in what the clocks call a second, is off it.
+    assert result.environment["timed_other_cores"] == pytest.approx(1.25, abs=0.04)
     assert result.validity is (Validity.INVALID if policy == "lab" else Validity.DISTURBED)
     (reason,) = result.reasons
-    assert reason.startswith("other processes kept 1.00 of 2 cores busy")
+    assert reason.startswith("other processes kept 1.2")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,87 @@
+"""Which cores the ranks of a data-parallel run get. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+
+Groups = Mapping[int, Collection[int]]
+"""Number of a socket or a NUMA node → its logical CPUs."""
+Domains = list[list[int]]
+"""The cores that share one socket and one NUMA node, ascending; those of the lowest core first."""
+
+
+class CannotPlace(ValueError):
+    """Ranks can't be placed: what was asked for, and what to do."""
+
+    def __init__(self, seen: str, remedy: str) -> None:
+        super().__init__(seen, remedy)
+        self.seen, self.remedy = seen, remedy
+
+
+def place_ranks(
+    cores: Collection[int], sockets: Groups, nodes: Groups, ranks: int, threads: int
+) -> tuple[tuple[int, ...], ...]:
+    """Return the cores of each rank: `threads` each, neighbours in one socket and NUMA node.
+
+    The domains get equal numbers of ranks, as far as they have the cores, so that the memory of all
+    of them is used; in a domain, ranks follow each other. Neighbours are cores between which no
+    other one of `cores` is in the domain.
+
+    cores: the logical CPUs to run on. threads: of each rank; 0 for the most that fit.
+    Raises CannotPlace.
+    """
+    if ranks * max(1, threads) > len(cores):
+        raise CannotPlace(
+            f"ranks={ranks} x threads={max(1, threads)} is more than the {len(cores)} cores to run "
+            "on",
+            "Lower the knobs ranks or threads, or add cores with the knob cores.",
+        )
+    domains = domains_of(cores, sockets, nodes)
+    width = threads or _widest(domains, ranks)
+    if _room(domains, width) < ranks:
+        sizes = ", ".join(str(len(domain)) for domain in domains)
+        raise CannotPlace(
+            f"ranks={ranks} x threads={width} puts a rank across sockets or NUMA nodes, which have "
+            f"{sizes} of the cores",
+            "Lower the knobs ranks or threads.",
+        )
+    counts = _spread([len(domain) // width for domain in domains], ranks)
+    return tuple(
+        tuple(domain[place * width : (place + 1) * width])
+        for domain, count in zip(domains, counts, strict=True)
+        for place in range(count)
+    )
+
+
+def domains_of(cores: Collection[int], sockets: Groups, nodes: Groups) -> Domains:
+    """Return the domains of some cores; those of unknown socket or node are taken to share one."""
+    found = defaultdict[tuple[int, int], list[int]](list)
+    for core in sorted(cores):
+        found[_group_of(core, sockets), _group_of(core, nodes)].append(core)
+    return list(found.values())
+
+
+def _group_of(core: int, groups: Groups) -> int:
+    return next((number for number, members in groups.items() if core in members), -1)
+
+
+def _room(domains: Domains, threads: int) -> int:
+    """Return how many ranks of some threads the domains have room for."""
+    return sum(len(domain) // threads for domain in domains)
+
+
+def _widest(domains: Domains, ranks: int) -> int:
+    """Return the most threads with which all ranks find room; there are no fewer cores than
+    ranks."""
+    most = sum(map(len, domains)) // ranks
+    return next(threads for threads in range(most, 0, -1) if _room(domains, threads) >= ranks)
+
+
+def _spread(rooms: list[int], ranks: int) -> list[int]:
+    """Return how many ranks each domain gets: one by one to the domain with the fewest."""
+    counts = [0] * len(rooms)
+    for _ in range(ranks):
+        free = (place for place, room in enumerate(rooms) if counts[place] < room)
+        counts[min(free, key=lambda place: counts[place])] += 1
+    return counts

@@ -1,0 +1,1 @@
+"""Data-parallel training by several processes of a worker, its ranks."""

@@ -1,0 +1,88 @@
+"""One rank: a process that trains on its share of every batch, a step for each order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+
+from torch import distributed
+
+from agents.host.parent import end_with_parent
+from agents.ranks.gradients import GradientMean
+from agents.ranks.protocol import RankEnd, RankMessage, RankReady, RankStep
+from agents.stacks.resolving import resolve
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Failure
+from controller.contracts.wire import RankPlace, TrainingProgram, WorkerSpec
+from models.training import Batch, Outputs, TrainingWorkload
+
+
+def run(spec: WorkerSpec, orders: Iterable[int], say: Callable[[RankMessage], None]) -> None:
+    """Train until the orders end, and say what each step took; raises WorkerFault."""
+    place, program = spec.rank, spec.job.program
+    if place is None or not isinstance(program, TrainingProgram):
+        raise TypeError("a rank needs its place and a workload that trains")
+    end_with_parent()
+    workload = resolve(program.builder)(**program.arguments)
+    require_shares(workload, place.ranks, spec.job.workload)
+    _join(place, spec.job.deadline_s)
+    backend = resolve(program.backend)(spec.job.knobs)
+    model, optimizer = backend.prepare(workload)
+    mean = GradientMean(optimizer, place.ranks)
+    say(RankReady(batch_size=workload.batch_size))
+    batch = workload.share(workload.batch(0), place.rank, place.ranks)
+    for number, _ in enumerate(orders, start=1):
+        began_s = time.perf_counter()
+        loss = backend.step(workload, model, optimizer, batch)
+        seconds = time.perf_counter() - began_s
+        _require_averaged(mean, number, spec)
+        say(
+            RankStep(
+                loss=loss,
+                seconds=seconds,
+                computed_s=mean.began_s - began_s,
+                exchanged_s=mean.ended_s - mean.began_s,
+            )
+        )
+        batch = workload.share(workload.batch(number), place.rank, place.ranks)
+    say(RankEnd(environment=backend.environment()))
+    distributed.destroy_process_group()
+
+
+def require_shares(workload: TrainingWorkload[Batch, Outputs], ranks: int, name: str) -> None:
+    """Raise WorkerFault, blame user, if ranks can't share a workload's batches equally."""
+    if not hasattr(workload, "share"):
+        raise _refusal(f"workload {name} does not share its batches", "Set the knob ranks to 1.")
+    if workload.batch_size % ranks:
+        why = f"batch_size={workload.batch_size} is no multiple of ranks={ranks}"
+        raise _refusal(why, "Change one of these knobs.")
+
+
+def _join(place: RankPlace, deadline_s: float) -> None:
+    """Meet the other ranks; returns once all are there."""
+    store = distributed.FileStore(  # type: ignore[attr-defined]
+        place.meeting_point, place.ranks
+    )
+    distributed.init_process_group(
+        "gloo",
+        store=store,
+        rank=place.rank,
+        world_size=place.ranks,
+        timeout=timedelta(seconds=deadline_s),
+    )
+
+
+def _require_averaged(mean: GradientMean, steps: int, spec: WorkerSpec) -> None:
+    """Raise WorkerFault if an optimizer's step was without the mean of the gradients."""
+    if mean.steps != steps:
+        why = (
+            f"stack {spec.job.stack} changes the optimizer so that gradients can't be averaged "
+            "before its step"
+        )
+        raise _refusal(why, "Set the knob ranks to 1.")
+
+
+def _refusal(why: str, remedy: str) -> WorkerFault:
+    message = f"cannot train with several ranks: {why}. {remedy}"
+    return WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))

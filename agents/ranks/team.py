@@ -1,0 +1,224 @@
+"""The worker's side of ranks: starts them, orders each step, and adds up what they say."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.host.launch import LaunchedRank, launched_ranks
+from agents.host.oom import oom_kills
+from agents.host.tools import read_host_tools
+from agents.ranks.protocol import RANK_MESSAGE, RankEnd, RankMessage, RankReady, RankStep
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Environment, Failure
+from controller.contracts.wire import RankPlace, StepOrder, WorkerSpec
+from controller.platform.programs import this_program
+
+LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}
+_OF_OTHERS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals that another process sends."""
+_END = StepOrder(steps=0)
+_STEP = StepOrder(steps=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A started rank."""
+
+    process: subprocess.Popen[bytes]
+    where: LaunchedRank
+
+    def close(self) -> None:
+        """Wait until it has ended, and close its pipes."""
+        self.process.wait()  # before its input ends, at which it would kill its process group
+        with self.process:
+            pass
+
+    def tell(self, line: str) -> None:
+        """Write a line to its standard input; a rank that has ended is found by its output."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(line.encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return
+
+    def cpu_s(self) -> float:
+        """Return the CPU seconds of all its threads; raises OSError if it has ended."""
+        # The clock of another process: clock_getcpuclockid(3), which Python has for threads only.
+        return time.clock_gettime((~self.process.pid << 3) | 2)
+
+    def peak_memory_bytes(self) -> int:
+        """Return its peak resident memory; 0 if it has ended."""
+        try:
+            lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        except OSError:
+            return 0
+        return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+
+
+class Team:
+    """Training by several ranks (see Stepping): each computes the gradients of its share of the
+    batch, and all make the same step with their mean.
+
+    That is one process's step, if the loss is a mean over the samples of a batch and the model has
+    no statistics over a batch, such as batch normalisation has.
+    """
+
+    def __init__(self, spec: WorkerSpec, command: Sequence[str] | None = None) -> None:
+        """Place the ranks; raises WorkerFault if they can't be.
+
+        command: of a rank; this process's own by default.
+        """
+        self._spec, self.batch_size = spec, 0
+        self._command = command or this_program()
+        tools = read_host_tools(Path(sys.prefix))
+        self._places = launched_ranks(spec.job.knobs, spec.device, tools)
+        self._members: list[Member] = []
+        self._folder: Path | None = None
+        self._oom_kills = oom_kills()
+        self._exchange_shares: list[float] = []
+        self._imbalances: list[float] = []
+
+    def start(self) -> None:
+        """See Stepping.start; raises WorkerFault."""
+        # Only this user may enter the folder, and so become one of the ranks.
+        self._folder = Path(tempfile.mkdtemp(prefix="ranks-", dir=self._spec.artefact_dir))
+        meeting_point = str(self._folder / "store")
+        for rank, where in enumerate(self._places):
+            process = subprocess.Popen(
+                (*where.prefix, *self._command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=os.environ | LOOPBACK,
+            )
+            member = Member(process, where)
+            self._members.append(member)
+            place = RankPlace(rank=rank, ranks=len(self._places), meeting_point=meeting_point)
+            member.tell(self._spec.model_copy(update={"rank": place}).model_dump_json())
+        ready = [said for said in self._hear() if isinstance(said, RankReady)]
+        self.batch_size = ready[0].batch_size
+
+    def load(self, number: int) -> None:
+        """See Stepping.load: every rank has fetched its own share already."""
+
+    def step(self) -> float:
+        """See Stepping.step; returns when the slowest rank has. Raises WorkerFault."""
+        steps = [said for said in self._told(_STEP) if isinstance(said, RankStep)]
+        slowest_s = max(step.seconds for step in steps)
+        computed_s = [step.computed_s for step in steps]
+        # Whoever came last did not wait.
+        self._exchange_shares.append(min(step.exchanged_s for step in steps) / slowest_s)
+        imbalance_s = max(computed_s) - statistics.fmean(computed_s)
+        self._imbalances.append(imbalance_s / slowest_s)
+        return statistics.fmean(step.loss for step in steps)
+
+    def cpu_s(self) -> float:
+        """See Stepping.cpu_s; with this process. Raises WorkerFault."""
+        used_s = time.process_time()
+        for rank, member in enumerate(self._members):
+            try:
+                used_s += member.cpu_s()
+            except OSError:
+                raise self._lost(rank) from None
+        return used_s
+
+    def peak_memory_bytes(self) -> int:
+        """See Stepping.peak_memory_bytes: the sum over the ranks, each at its own moment."""
+        return sum(member.peak_memory_bytes() for member in self._members)
+
+    def environment(self) -> Environment:
+        """See Stepping.environment: of the first rank, and of all; ends the ranks."""
+        ends = [said for said in self._told(_END) if isinstance(said, RankEnd)]
+        self._close()
+        return {
+            **ends[0].environment,
+            "affinity": tuple(sorted(core for place in self._places for core in place.cores)),
+            "ranks": len(self._places),
+            "rank_cores": tuple(" ".join(map(str, place.cores)) for place in self._places),
+            "all_reduce_share": round(statistics.median(self._exchange_shares), 4),
+            "rank_imbalance": round(statistics.median(self._imbalances), 4),
+        }
+
+    def _told(self, order: StepOrder) -> Sequence[RankMessage]:
+        for member in self._members:
+            member.tell(order.model_dump_json())
+        return self._hear()
+
+    def _hear(self) -> Sequence[RankMessage]:
+        """Return the next message of each rank.
+
+        Raises WorkerFault if one has failed or ended, and ends the others.
+        """
+        try:
+            return self._heard()
+        except WorkerFault:
+            for member in self._members:
+                member.process.kill()
+            self._close()
+            raise
+
+    def _close(self) -> None:
+        for member in self._members:
+            member.close()
+        if self._folder:
+            shutil.rmtree(self._folder)
+
+    def _heard(self) -> Sequence[RankMessage]:
+        heard: dict[int, RankMessage] = {}
+        with selectors.DefaultSelector() as waiting:
+            for rank, member in enumerate(self._members):
+                assert member.process.stdout is not None
+                waiting.register(member.process.stdout, selectors.EVENT_READ, rank)
+            while waiting.get_map():
+                for key, _ in waiting.select():
+                    waiting.unregister(key.fileobj)
+                    heard[key.data] = self._message_of(key.data)
+                for said in heard.values():
+                    if isinstance(said, Failure):
+                        raise WorkerFault(said)
+        return [heard[rank] for rank in range(len(self._members))]
+
+    def _message_of(self, rank: int) -> RankMessage:
+        """Return the message of a rank that has sent one or ended; raises WorkerFault."""
+        stdout = self._members[rank].process.stdout
+        if stdout and (line := stdout.readline()):
+            return RANK_MESSAGE.validate_json(line)
+        raise self._lost(rank)
+
+    def _lost(self, rank: int) -> WorkerFault:
+        """Return the failure of a rank that ended without a word."""
+        code = self._members[rank].process.wait()
+        starved = code == -signal.SIGKILL and oom_kills() > self._oom_kills
+        return WorkerFault(lost_rank(f"rank {rank} of {len(self._members)}", code, starved))
+
+
+def lost_rank(name: str, code: int, starved: bool) -> Failure:
+    """Return the failure of a rank from its return code, as Popen has it.
+
+    starved: whether the kernel's OOM killer has killed a process.
+    """
+    blame, kind, how = Blame.WORKLOAD, "exit", f"with exit status {code}"
+    if starved:
+        kind, how = "out_of_memory", "because the host ran out of memory. Make the run smaller"
+    elif code < 0:
+        kind, how = "signal", f"with {signal.Signals(-code).name}"
+        if -code in _OF_OTHERS:
+            blame = Blame.HARNESS
+    return Failure(
+        blame=blame,
+        kind=kind,
+        message=f"{name} ended {how}",
+        signal=-code if code < 0 else None,
+        exit_code=code if code >= 0 else None,
+    )

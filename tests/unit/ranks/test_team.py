@@ -1,0 +1,140 @@
+"""The worker's side of ranks, with ranks that are short scripts."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from agents.backends.stepping import Stepping
+from agents.ranks.member import require_shares
+from agents.ranks.team import Team, lost_rank
+from agents.scenarios import training
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Failure
+from controller.contracts.wire import StepBatch, WorkerSpec
+from controller.platform.programs import python_code
+from models.language import LstmTraining
+from tests.support import builders
+from tests.support.knobs import job_knobs, scenario_knobs, workload_arguments
+from tests.support.workloads import Line
+
+CORES = frozenset(sorted(os.sched_getaffinity(0))[:2])
+
+RANK = """
+import json, os, signal, sys
+spec = json.loads(sys.stdin.readline())
+place = spec["rank"]
+mine = place["rank"]
+assert os.stat(os.path.dirname(place["meeting_point"])).st_mode & 0o777 == 0o700
+assert os.environ["GLOO_SOCKET_IFNAME"] == "lo"
+say = lambda **fields: print(json.dumps(fields), flush=True)
+say(type="rank_ready", batch_size=4)
+for line in sys.stdin:
+    if json.loads(line)["steps"] == 0:
+        break
+    {step}
+say(type="rank_end", environment={{"pid": os.getpid(), "rank": mine}})
+"""
+STEP = """say(type="rank_step", loss=[1.0, 3.0][mine], seconds=[0.8, 1.0][mine],
+        computed_s=[0.4, 0.8][mine], exchanged_s=[0.5, 0.1][mine])"""
+
+
+def team(folder: Path, step: str = STEP, threads: int = 0, ranks: int = 2) -> Team:
+    job = builders.job().model_copy(update={"knobs": job_knobs(ranks=ranks, threads=threads)})
+    spec = WorkerSpec(job=job, device=builders.cpu(cores=CORES), artefact_dir=str(folder))
+    return Team(spec, python_code(RANK.format(step=step)))
+
+
+def failure_of(ranks: Team) -> Failure:
+    ranks.start()
+    with pytest.raises(WorkerFault) as caught:
+        ranks.step()
+    assert "\n" not in caught.value.failure.message
+    return caught.value.failure
+
+
+pytestmark = pytest.mark.skipif(len(CORES) < 2, reason="two ranks need two cores")
+
+
+def test_a_step_is_all_ranks(tmp_path: Path) -> None:
+    ranks = team(tmp_path)
+    assert isinstance(ranks, Stepping)
+    ranks.start()
+    assert ranks.batch_size == 4
+    assert ranks.step() == 2.0, "the mean of the losses"
+    assert ranks.cpu_s() > 0
+    assert ranks.peak_memory_bytes() > 2 * 5e6  # two interpreters
+    facts = ranks.environment()
+    assert (facts["rank"], facts["ranks"]) == (0, 2)
+    assert facts["all_reduce_share"] == 0.1, "rank 1 came last, so that it did not wait"
+    assert facts["rank_imbalance"] == 0.2, "0.8 s, and 0.6 s on average, of 1.0 s"
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(str(facts["pid"])), 0)
+
+
+def test_ranks_train_in_batches_of_a_comparison(tmp_path: Path) -> None:
+    said: list[StepBatch] = []
+    knobs = scenario_knobs("training")
+    result = training.run_batches(None, team(tmp_path), knobs, [2, 1], said.append)
+    assert [len(batch.samples) for batch in said] == [0, 2, 1], "ready, then each batch"
+    assert result.environment["ranks"] == 2
+    assert result.metrics["loss"].samples == (2.0, 2.0, 2.0)
+
+
+def test_a_loss_that_is_no_number_is_passed_on(tmp_path: Path) -> None:
+    ranks = team(tmp_path, STEP.replace("[1.0, 3.0][mine]", '"NaN"'))
+    ranks.start()
+    assert math.isnan(ranks.step())
+    ranks.environment()
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_killed_rank_is_one_failure(tmp_path: Path, killed: int) -> None:
+    # The other one waits for it, as in all-reduce, and may say what it found there.
+    step = f"os.kill(os.getpid(), signal.SIGKILL) if mine == {killed} else signal.pause()"
+    found = failure_of(team(tmp_path, step))
+    assert found.message == f"rank {killed} of 2 ended with SIGKILL"
+    assert (found.blame, found.kind, found.signal) == (Blame.HARNESS, "signal", signal.SIGKILL)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_rank_that_exits_is_one_failure(tmp_path: Path) -> None:
+    found = failure_of(team(tmp_path, "sys.exit(3) if mine else signal.pause()"))
+    assert found.message == "rank 1 of 2 ended with exit status 3"
+    assert (found.blame, found.kind, found.exit_code) == (Blame.WORKLOAD, "exit", 3)
+
+
+def test_the_failure_of_a_rank_is_the_run_s(tmp_path: Path) -> None:
+    said = 'say(type="failure", blame="workload", kind="exception", message="no")'
+    found = failure_of(team(tmp_path, f"{said} if mine else signal.pause()"))
+    assert (found.kind, found.message) == ("exception", "no")
+
+
+def test_a_rank_that_the_kernel_killed_for_memory_is_the_workload_s() -> None:
+    found = lost_rank("rank 1 of 2", -signal.SIGKILL, starved=True)
+    assert (found.blame, found.kind) == (Blame.WORKLOAD, "out_of_memory")
+    crashed = lost_rank("rank 1 of 2", -signal.SIGSEGV, starved=False)
+    assert (crashed.blame, crashed.kind) == (Blame.WORKLOAD, "signal")
+
+
+@pytest.mark.parametrize(("ranks", "threads"), [(2, 2), (3, 1)])
+def test_ranks_without_cores_are_refused(tmp_path: Path, ranks: int, threads: int) -> None:
+    said = f"ranks={ranks} x threads={threads} is more than the 2 cores to run on"
+    with pytest.raises(WorkerFault, match=said) as caught:
+        team(tmp_path, threads=threads, ranks=ranks)
+    assert caught.value.failure.blame is Blame.USER
+
+
+def test_a_batch_that_ranks_cannot_share_is_refused() -> None:
+    text = LstmTraining(**workload_arguments("lstm", batch_size=3, layers=1, hidden_size=64))
+    require_shares(text, 3, "lstm")
+    with pytest.raises(WorkerFault, match="batch_size=3 is no multiple of ranks=2"):
+        require_shares(text, 2, "lstm")
+    with pytest.raises(WorkerFault, match="workload line does not share its batches") as caught:
+        require_shares(Line(), 2, "line")
+    assert caught.value.failure.blame is Blame.USER
