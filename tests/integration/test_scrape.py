@@ -72,4 +72,4 @@ def test_prometheus_holds_them_and_all_rules_in_its_budget(fleet: Served, tmp_pa
         of_delegates = sum(len(prometheus.query(str(metric))) for metric in OF_DELEGATES)
         assert 0 < of_delegates <= 2 * DEVICES * len(SERVER_MOBILE), "a verdict and a share each"
         every = prometheus.get("status/tsdb")["headStats"]["numSeries"]
-        assert every - of_delegates < SERIES
+        assert every - of_delegates < SERIES, every - of_delegates

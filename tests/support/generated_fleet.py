@@ -77,6 +77,17 @@ MOBILE = (
     "super_resolution",
 )
 SERVER_MOBILE = MOBILE[:3]
+MEASURED = {
+    DeviceKind.CPU_HOST: (
+        *((workload, "single_stream") for workload in MOBILE[:2]),
+        (MOBILE[0], "offline"),
+    ),
+    DeviceKind.ANDROID: (
+        *((workload, "single_stream") for workload in MOBILE),
+        *((workload, "offline") for workload in MOBILE[:2]),
+    ),
+}
+"""The mobile results of a device; offline is a scenario of classification alone."""
 TRAINING_STACKS = (
     ("ipex", "bf16"),
     ("ipex", "fp32"),
@@ -110,11 +121,11 @@ SHARES = {
     "reference_agreement": (0.93, 1.0),
 }
 """Metric → the least and the most that are made up."""
-ON_PHONES = (*SHARES, "peak_memory", "energy")
+OF_MOBILE = (*SHARES, "peak_memory", "energy")
 METRICS = {
     "training": ("step_time", "throughput", "peak_memory", "loss"),
-    "single_stream": ("latency_p50", "latency_p90", "latency_p99", *ON_PHONES),
-    "offline": ("throughput", *ON_PHONES),
+    "single_stream": ("latency_p50", "latency_p90", "latency_p99", *OF_MOBILE),
+    "offline": ("throughput", *OF_MOBILE),
 }
 
 
@@ -191,7 +202,7 @@ class GeneratedFleet:
 
     @cached_property
     def results(self) -> NewestResults:
-        """One newest result of each of a device's workloads, 50 values a device."""
+        """One newest result of each of a device's workloads, 52 values a phone and 42 a server."""
         numbers = random.Random(self.seed)
         return NewestResults(
             self.catalog,
@@ -325,9 +336,8 @@ def _results_of(device: Device, numbers: random.Random) -> Iterator[NewestResult
     is_server = device.kind is DeviceKind.CPU_HOST
     for stack, precision in TRAINING_STACKS if is_server else ():
         yield from _repeats(_result(device, TRAINING, stack, "training", precision, numbers))
-    for workload in SERVER_MOBILE if is_server else MOBILE:
-        for scenario in ("single_stream", "offline"):
-            yield _result(device, workload, "litert", scenario, "int8", numbers)
+    for workload, scenario in MEASURED[device.kind]:
+        yield _result(device, workload, "litert", scenario, "int8", numbers)
 
 
 def _repeats(result: NewestResult) -> Iterator[NewestResult]:
