@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -53,11 +52,9 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module", params=["fp32", "bf16"])
-def case(request: pytest.FixtureRequest) -> Iterator[Case]:
-    """The case of dense targets, on fewer rows: its checks have their own number of them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(losses, "ROWS", 500)
-        yield sigmoid_focal_loss.case(request.param, losses.SHAPE)
+def case(request: pytest.FixtureRequest) -> Case:
+    """The case of dense targets."""
+    return sigmoid_focal_loss.case(request.param, losses.SHAPE)
 
 
 IDENTITY = Identity("sigmoid_focal_loss", "fp32", "avx2")
