@@ -114,6 +114,12 @@ def _check_profile(cell: Cell, catalog: Catalog, source: str) -> None:
             f"key profile: workload {cell.workload} does not train under scenario {cell.scenario}",
             "Profile a workload that trains, under scenario training.",
         )
+    if cell.profiled and "ranks" in cell.knobs and cell.knobs["ranks"] != 1:
+        raise SweepInvalid(
+            f"read {source}",
+            f"key profile: a profile is of one process, not of ranks={cell.knobs['ranks']}",
+            "Set the knob ranks to 1.",
+        )
 
 
 def _check_quality(cell: Cell, catalog: Catalog, source: str) -> None:

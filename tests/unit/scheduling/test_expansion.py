@@ -444,3 +444,12 @@ def test_only_steps_of_training_are_profiled() -> None:
         cells_of(builders.sweep(**given), load_catalog())
     training = {"workload": "retinanet_resnext50", "scenario": "training"}
     assert cells_of(builders.sweep(**given | training), load_catalog())[0].profiled
+    ranks = {"knobs": {"ranks": (2,)}}
+    with pytest.raises(SweepInvalid, match="a profile is of one process, not of ranks=2"):
+        cells_of(builders.sweep(**given | training | ranks), load_catalog())
+
+
+def test_ranks_are_for_training() -> None:
+    given = {"workload": "resnet50", "stack": "torch", "scenario": "offline"}
+    with pytest.raises(SweepInvalid, match=r"knobs.ranks: 2 has no meaning under scenario offline"):
+        cells_of(builders.sweep(**given, knobs={"ranks": (2,)}), load_catalog())
