@@ -106,8 +106,11 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def watched(farm: TestFarm, prometheus: Prometheus) -> Watched:
-    """Training, twice so that there is a rate of it, then a classifier in both of its scenarios."""
+def watched(farm: TestFarm, prometheus: Prometheus) -> Iterator[Watched]:
+    """Training, twice so that there is a rate of it, then a classifier in both of its scenarios.
+
+    The device is in quarantine until all is asked: a short one falls between two points.
+    """
     since = time.time()
     train = training_sweep("shown-training", STEPS, repeats=2)
     classify = {
@@ -130,8 +133,8 @@ def watched(farm: TestFarm, prometheus: Prometheus) -> Watched:
     assert farm.cli("device", "quarantine", device, "--why", "to be seen").status == 0
     held = f'{names.DEVICE_STATE}{{state="quarantined"}} == 1'
     eventually(partial(prometheus.query, held), "its quarantine")
+    yield Watched(prometheus, device, since, all(r["validity"] == Validity.VALID for r in found))
     assert farm.cli("device", "release", device).status == 0
-    return Watched(prometheus, device, since, all(r["validity"] == Validity.VALID for r in found))
 
 
 def test_every_question_gets_data(watched: Watched) -> None:
