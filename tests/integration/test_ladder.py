@@ -1,7 +1,8 @@
-"""Every rung of sweeps/retinanet-ablation.yaml trains, on its stack, as eager fp32 does.
+"""The rungs of sweeps/retinanet-ablation.yaml train, each on its stack, as eager fp32 does.
 
-With fewer blocks than the sweep's model, of every sort, and without two compiled rungs, whose
-settings compiled-kernels has, too, but for the loss by labels: torch.compile takes minutes a rung.
+With fewer blocks than the sweep's model, of every sort. A rung keeps what those before it switched
+on: one in bf16 whose every setting a later rung has is not trained apart. Nor are two compiled
+rungs, whose settings compiled-kernels has but for the loss by labels: torch.compile takes minutes.
 """
 
 from __future__ import annotations
@@ -38,14 +39,27 @@ SMALL: Mapping[str, tuple[Scalar, ...]] = {
 
 
 def rungs() -> dict[str, Cell]:
+    """Return a small cell of each rung."""
     sweep = parse_sweep(SWEEP.read_bytes(), SWEEP.name)
     cells = cells_of(sweep.model_copy(update={"knobs": SMALL}), CATALOG)
     return dict(zip(sweep.recipes, cells, strict=True))
 
 
-RUNGS = rungs()
-for covered in ("compiled-bf16", "compiled-all"):
-    del RUNGS[covered]
+def trained(rungs: Mapping[str, Cell]) -> dict[str, Cell]:
+    """Return the rungs that no later one covers."""
+    recipes = list(RECIPES.items())
+    covered = {
+        name
+        for place, (name, settings) in enumerate(recipes)
+        if rungs[name].knobs["precision"] == "bf16"
+        and any(settings.items() <= later.items() for _, later in recipes[place + 1 :])
+    }
+    left_out = covered | {"compiled-bf16", "compiled-all"}
+    return {name: cell for name, cell in rungs.items() if name not in left_out}
+
+
+RECIPES = parse_sweep(SWEEP.read_bytes(), SWEEP.name).recipes
+RUNGS = trained(rungs())
 
 
 def of_stack(name: str) -> list[str]:
