@@ -70,7 +70,7 @@ def test_what_is_stored_gives_the_same_answer(farm: TestFarm, compared: dict[str
 
 def test_a_limit_that_holds_no_pair_is_kept_and_said(farm: TestFarm) -> None:
     tight = ("--time-limit", "1")
-    sides = ("torch", "torch:precision=bf16")
+    sides = ("torch", "torch:memory_format=channels_last")
     said = farm.cli("compare", *sides, *WORKLOAD, *SMALL, *tight, "--json")
     assert said.status == 1
     assert said.out == "", "JSON, and there is no comparison"

@@ -43,9 +43,9 @@ RESULT_KEYS = {
     "started_at",
 }
 LONG_ENOUGH_TO_TELL_S = 15.0
-PRECISIONS = {
-    "fp32": {"precision": "fp32"},
-    "bf16": {"precision": "bf16", "memory_format": "channels_last"},
+LAYOUTS = {
+    "plain": {"memory_format": "contiguous"},
+    "channels-last": {"memory_format": "channels_last"},
 }
 
 
@@ -54,7 +54,7 @@ def test_submitted_sweep_gives_valid_results_and_twice_adds_nothing(
 ) -> None:
     file = tmp_path / "sweep.yaml"
     knobs = {**SMALLEST, "steps": 4}  # without threads: as many as the device has cores
-    file.write_text(json.dumps(training_sweep("main-job", knobs=knobs, recipes=PRECISIONS)))
+    file.write_text(json.dumps(training_sweep("main-job", knobs=knobs, recipes=LAYOUTS)))
     first = farm.cli("sweep", "submit", str(file), "--wait")
     assert first.status == 0, first.err
     assert "2 runs queued" in first.out
@@ -66,7 +66,7 @@ def test_submitted_sweep_gives_valid_results_and_twice_adds_nothing(
 
     sweep_id = first.out.split()[1].rstrip(":")
     results = farm.cli("results", "list", "--sweep", sweep_id, "--json").json
-    assert {r["knobs"]["precision"] for r in results} == {"fp32", "bf16"}
+    assert {r["knobs"]["memory_format"] for r in results} == {"contiguous", "channels_last"}
     for result in results:
         assert set(result) >= RESULT_KEYS
         assert result["validity"] in MET_RULES
