@@ -4,9 +4,9 @@
 
 Tests of wall times get the machine to themselves. Farms run two at once: a farm waits for its
 processes more than it computes, and their runs wait for each other's cores. The rest is tested in
-as many processes as the machine has cores, four at most, each of one thread: a second would wait
-for a core that another process has. A module's or a class's tests stay in one process, which makes
-what they share.
+four processes where there are two cores or more: half of them wait for a phone, a server or a
+timer. Each is of one thread: a second would wait for a core that another process has. A module's or
+a class's tests stay in one process, which makes what they share.
 
 pytest writes to stdout alone. What else reaches the terminal does so by stderr, past pytest: from a
 process that a test has left behind, say. It is shown at the end, and is a failure.
@@ -74,7 +74,8 @@ class Interrupted(Exception):
 
 def parts_of(markers: str) -> tuple[Part, ...]:
     """Return the parts of the tests that have these markers."""
-    at_once = ("--numprocesses=auto", "--maxprocesses=4", "--dist=loadscope")
+    workers = min(4, 2 * len(os.sched_getaffinity(0)))
+    at_once = (f"--numprocesses={workers}", "--dist=loadscope")
     farms = ("--numprocesses=2", "--dist=loadscope")
     return (
         Part(
