@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from agents.host.cpu import read_instruction_sets
 from agents.host.launch import onednn_environ
-from tests.support.parts import FARM_FOLDERS
+from tests.support.parts import APART, marks_in
 
 # Before torch loads OpenMP: threads that spin while they wait take other processes' cores away.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -22,18 +22,17 @@ pytest_plugins = ("tests.support.figures",)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci")
 
-IN_FARM_FOLDERS = tuple(f"{folder}/" for folder in FARM_FOLDERS)
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse tests that would never run."""
     for item in items:
-        marks = [name for name in ("farm", "alone") if item.get_closest_marker(name)]
-        if marks and not item.nodeid.startswith(IN_FARM_FOLDERS):
+        marks = {name for name in APART if item.get_closest_marker(name)}
+        if unnamed := marks - (marks_in(item.path) if marks else set()):
             raise pytest.UsageError(
-                f"{item.nodeid} is marked {marks[0]}, but not in {' or '.join(FARM_FOLDERS)}"
+                f"{item.nodeid} is marked {' and '.join(sorted(unnamed))}, but its file does not "
+                "say `mark.` with it: it is not collected for that"
             )
-        if len(marks) > 1:
+        if {"farm", "alone"} <= marks:
             raise pytest.UsageError(f"{item.nodeid} is marked farm and alone: choose one")
 
 

@@ -24,8 +24,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-FARM_FOLDERS = ("tests/integration", "tests/security")
-"""The only folders of tests marked `farm` or `alone`."""
+TESTS = Path(__file__).parents[1]
+APART = ("long", "farm", "alone")
+"""Marks of a few files' tests, in which they are written out: only those files are collected."""
 PLUGIN = "tests.support.failed_tests"
 FAILED = 1
 NO_TESTS = 5
@@ -80,12 +81,30 @@ def parts_of(markers: str) -> tuple[Part, ...]:
     return (
         Part(
             "at once",
-            (*at_once, "--no-loadscope-reorder", "-m", f"{markers} and not farm and not alone"),
+            (*_of(f"{markers} and not farm and not alone"), *at_once, "--no-loadscope-reorder"),
             {"OMP_NUM_THREADS": "1"},
         ),
-        Part("farms", (*FARM_FOLDERS, *farms, "-m", f"{markers} and farm")),
-        Part("alone", (*FARM_FOLDERS, "-m", f"{markers} and alone")),
+        Part("farms", (*_of(f"{markers} and farm"), *farms)),
+        Part("alone", _of(f"{markers} and alone")),
     )
+
+
+def _of(markers: str) -> tuple[str, ...]:
+    """Return pytest's options for tests that have these markers; it need not import all others."""
+    wanted = [mark for mark in APART if mark in markers.split(" and ")]
+    return (*(files_with(*wanted) if wanted else ()), "-m", markers)
+
+
+def files_with(*marks: str) -> list[str]:
+    """Return the files of tests that name all of these marks, by their paths in the repository."""
+    found = [path for path in sorted(TESTS.rglob("test_*.py")) if set(marks) <= marks_in(path)]
+    return [str(path.relative_to(TESTS.parent)) for path in found]
+
+
+def marks_in(path: Path) -> set[str]:
+    """Return those marks of APART that a file names."""
+    text = path.read_text()
+    return {mark for mark in APART if f"mark.{mark}" in text}
 
 
 def run(part: Part) -> Ended:

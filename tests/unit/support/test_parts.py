@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.parts import FARM_FOLDERS, Ended, Part, parts_of, run_all
+from tests.support.parts import Ended, Part, files_with, parts_of, run_all
 from tests.support.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[3]
@@ -116,10 +117,33 @@ def test_tests_that_are_terminated_end_and_no_other_part_begins(tmp_path: Path) 
 
 
 def test_the_parts_leave_no_test_out() -> None:
-    """Only folders that these parts look into may hold tests marked `farm` or `alone`."""
+    """Only files that these parts collect may hold tests of their marks: tests/conftest.py."""
     at_once, farms, alone = parts_of("long")
-    assert at_once.options[-2:] == ("-m", "long and not farm and not alone")
-    assert farms.options[:2] == FARM_FOLDERS
-    assert farms.options[-2:] == ("-m", "long and farm")
-    assert alone.options == (*FARM_FOLDERS, "-m", "long and alone")
-    assert [folder for folder in FARM_FOLDERS if not Path(ROOT, folder).is_dir()] == []
+    assert at_once.options[: at_once.options.index("-m")] == (*files_with("long"),)
+    assert "long and not farm and not alone" in at_once.options
+    assert farms.options[: farms.options.index("-m")] == (*files_with("long", "farm"),)
+    assert "long and farm" in farms.options
+    assert alone.options == (*files_with("long", "alone"), "-m", "long and alone")
+    assert parts_of("not long")[0].options[:2] == ("-m", "not long and not farm and not alone")
+
+
+def test_the_files_of_a_mark_are_those_that_name_it() -> None:
+    named = set(files_with("long", "farm"))
+    assert "tests/integration/test_fleet.py" in named
+    assert named < set(files_with("long"))
+    assert "tests/integration/test_ladder.py" in set(files_with("long")) - named
+    assert all(Path(ROOT, file).is_file() for file in named)
+
+
+def test_a_test_whose_file_does_not_name_its_mark_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
+    (tmp_path / "marks.py").write_text("import pytest\nhere = getattr(pytest.mark, 'long')\n")
+    (tmp_path / "test_it.py").write_text("from marks import here\n@here\ndef test_it(): pass\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = long\npythonpath = .\n")
+    command = [sys.executable, "-P", "-m", "pytest", f"--rootdir={tmp_path}", "-c", "pytest.ini"]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "test_it.py::test_it is marked long, but its file does not" in done.stdout + done.stderr
