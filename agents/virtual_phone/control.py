@@ -128,9 +128,11 @@ async def ask(folder: Path, request: Request) -> PhoneStatus:
             reader, writer = await asyncio.open_unix_connection(_address(directory), limit=MAX_LINE)
         finally:
             os.close(directory)
-        writer.write(request.model_dump_json().encode() + b"\n")
-        line = await reader.readline()
-        writer.close()
+        try:
+            writer.write(request.model_dump_json().encode() + b"\n")
+            line = await reader.readline()
+        finally:
+            writer.close()
         said = _ANSWER.validate_json(line)
     except (OSError, ValidationError) as error:
         seen = f"no answer ({reason(error)})"
