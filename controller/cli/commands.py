@@ -36,6 +36,9 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
     "demo": Verb("demo:demo", "Run real sweeps on this host and two virtual phones."),
     "doctor": Verb("doctor:doctor", "Check this host, and say what to do."),
     "compare": Verb("compare:compare", "Compare two cells in alternating batches on one device."),
+    "plan-training": Verb(
+        "plan_training:plan_training", "Plan how long training to the quality target takes."
+    ),
     "completion": Verb("completion:completion", "Print the completion script of a shell."),
     "agent": Group(
         "Manage the agents that measure on each host.",

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection, Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from controller.contracts.base import Contract, Name, Scalar, scalar_text
 from controller.contracts.command import Command
@@ -106,6 +106,34 @@ class QualityTarget(Contract):
         return given
 
 
+class ConvergencePoint(Contract):
+    """A published training that reached the quality target."""
+
+    batch: int = Field(ge=1)
+    """Samples in a step, of all processes together."""
+    epochs: float = Field(gt=0, allow_inf_nan=False)
+    """Passes over the training set."""
+
+
+class Convergence(Contract):
+    """How many epochs reach the quality target, as published; on every device the same."""
+
+    source: str
+    samples: int = Field(ge=1)
+    """In the training set."""
+    points: tuple[ConvergencePoint, ...]
+    knobs: dict[str, Scalar] = {}
+    """What was trained, as far as the workload's knobs say it; other values need other epochs."""
+
+    @field_validator("points")
+    @classmethod
+    def _tell_of_batches(cls, points: tuple[ConvergencePoint, ...]) -> tuple[ConvergencePoint, ...]:
+        batches = [point.batch for point in points]
+        if len(batches) < 2 or len(set(batches)) < len(batches):
+            raise ValueError("epochs are told of two batches or more, of each once")
+        return tuple(sorted(points, key=lambda point: point.batch))
+
+
 class WorkloadManifest(Contract):
     """A workload: a task, its code or model files, and its knobs."""
 
@@ -118,7 +146,16 @@ class WorkloadManifest(Contract):
     on_device: OnDevice | None = None
     scenarios: tuple[str, ...]
     quality_target: QualityTarget | None = None
+    convergence: Convergence | None = None
+    """None: how many epochs it takes is not known."""
     knobs: dict[str, Knob] = {}
+
+    @model_validator(mode="after")
+    def _convergence_is_of_its_knobs(self) -> Self:
+        told = self.convergence.knobs if self.convergence else {}
+        if unknown := sorted(told.keys() - self.knobs.keys()):
+            raise ValueError(f"convergence is told of unknown knobs: {', '.join(unknown)}")
+        return self
 
     @model_validator(mode="after")
     def _surrogate_says_so(self) -> Self:

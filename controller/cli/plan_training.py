@@ -1,0 +1,93 @@
+"""`benchfarm plan-training`: how long training to the quality target takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller.cli.common import Json, reading, show_json, show_table, write_file
+from controller.cli.references import device_of
+from controller.contracts.catalog import Catalog, load_catalog
+from controller.contracts.errors import UserError
+from controller.contracts.manifests import Convergence
+from controller.contracts.training_plan import TrainingPlan
+from controller.platform.terminal import say
+from controller.reports.training_plan import Asked, training_plan
+from controller.reports.training_plan_table import curve_lines, plan_table, remark_lines
+
+
+def plan_training(
+    workload: Annotated[
+        str, typer.Argument(help="Workload whose convergence is published.")
+    ] = "retinanet_resnext50",
+    batch: Annotated[
+        int | None,
+        typer.Option("--batch", min=1, help="Samples in a device's step. [default: all measured]"),
+    ] = None,
+    device: Annotated[
+        list[str] | None, typer.Option("--device", help="Device; repeatable. [default: all]")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="HTML page to write, with a chart."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Plan training to the quality target: published epochs times measured epochs' time.
+
+    Uses VALID results only. Shortest first, with 95 % intervals.
+    """
+    convergence = _convergence(load_catalog(), workload)
+    with reading() as store:
+        chosen = frozenset(device_of(store, name).device.id for name in device) if device else None
+        plan = training_plan(convergence, store.results(), Asked(workload, batch, chosen))
+    _require_measured(plan, convergence, batch, device)
+    if output:
+        # Late: plotly and Jinja take 0.3 s to load, and only a page needs them.
+        from controller.reports.html.training_plan import training_plan_html
+
+        write_file(output, training_plan_html(plan))
+    if json:
+        show_json(plan)
+        return
+    for line in curve_lines(plan):
+        say(line)
+    show_table(plan_table(plan))
+    for line in remark_lines(plan):
+        say(line)
+    if output:
+        say(f"page written to {output}")
+
+
+def _convergence(catalog: Catalog, workload: str) -> Convergence:
+    known = {
+        name: manifest.convergence
+        for name, manifest in catalog.workloads.items()
+        if manifest.convergence
+    }
+    if found := known.get(workload):
+        return found
+    seen = (
+        "its manifest has no convergence" if workload in catalog.workloads else "no such workload"
+    )
+    remedy = f"Workloads with one: {', '.join(known)}."
+    raise UserError(f"plan training of {workload}", seen, remedy)
+
+
+def _require_measured(
+    plan: TrainingPlan, convergence: Convergence, batch: int | None, devices: list[str] | None
+) -> None:
+    """Raise UserError, with what to run, where nothing was measured."""
+    if plan.planned:
+        return
+    where = f" on {', '.join(devices)}" if devices else ""
+    of_batch = f" with batch_size={batch}" if batch else ""
+    knobs = {**convergence.knobs, **({"batch_size": batch} if batch else {})}
+    text = ", ".join(f"{name}: {value}" for name, value in knobs.items())
+    raise UserError(
+        f"plan training of {plan.workload}",
+        f"no VALID result of training{of_batch} is stored{where}",
+        f"Submit a sweep of it with `knobs: {{{text}}}`, as `benchfarm sweep new` begins one.",
+    )

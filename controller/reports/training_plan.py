@@ -1,0 +1,164 @@
+"""Time to train: published epochs × the epoch's time by what was measured. Pure.
+
+As figure 7 of *Deep Learning Models on CPUs* (arXiv 2206.10034): a larger batch has quicker epochs
+and needs more of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from controller.contracts.base import Scalar, scalar_text
+from controller.contracts.manifests import Convergence
+from controller.contracts.records import StoredResult
+from controller.contracts.training_plan import Estimate, PlannedTraining, TrainingPlan
+from controller.reports.groups import Group, grouped
+from controller.stats.medians import median_of_runs
+from controller.stats.power_law import PowerLaw, Predicted, power_law
+
+SCENARIO = "training"
+STEP = "step_time"
+BATCH = "batch_size"
+ONE_RUN = "measured by one run: the interval is that of the epochs alone"
+AT_BEST = "at best: no exchange of gradients between the devices is counted"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a plan is asked for; None: whatever was measured."""
+
+    workload: str
+    batch: int | None = None
+    """Samples in a device's step."""
+    devices: frozenset[str] | None = None
+
+
+def training_plan(
+    convergence: Convergence, results: Iterable[StoredResult], asked: Asked
+) -> TrainingPlan:
+    """Return the plan of every cell and device that has VALID results, and of devices at once."""
+    law = power_law([(point.batch, point.epochs) for point in convergence.points])
+    groups = measured(results, asked)
+    single = [_planned([group], convergence, law) for group in groups]
+    teams = [_planned(team, convergence, law) for team in _teams(groups, convergence)]
+    return TrainingPlan(
+        workload=asked.workload,
+        source=convergence.source,
+        samples=convergence.samples,
+        points=convergence.points,
+        factor=law.factor,
+        exponent=law.exponent,
+        planned=(*sorted(single, key=_rank), *sorted(teams, key=_rank)),
+    )
+
+
+def measured(results: Iterable[StoredResult], asked: Asked) -> list[Group]:
+    """Return what was asked for, a group for each cell and device, of VALID results alone."""
+    chosen = [
+        result
+        for result in results
+        if (result.workload, result.scenario) == (asked.workload, SCENARIO)
+        and _batch(result.knobs) > 0
+        and asked.batch in (None, _batch(result.knobs))
+        and (asked.devices is None or result.device in asked.devices)
+    ]
+    groups = (Group(group.valid, []) for group in grouped(chosen, ()))
+    return [group for group in groups if group.samples(STEP)]
+
+
+def unlike_published(convergence: Convergence, knobs: Mapping[str, Scalar]) -> Iterator[str]:
+    """Yield each knob of a cell that is not as in what was published."""
+    for name, published in convergence.knobs.items():
+        if name in knobs and knobs[name] != published:
+            yield f"{name}={scalar_text(knobs[name])}, not {scalar_text(published)}"
+
+
+def _teams(groups: Iterable[Group], convergence: Convergence) -> Iterator[list[Group]]:
+    """Yield devices that may train at once: the quickest cell of each, of one stack and batch."""
+    alike: dict[tuple[object, ...], dict[str, Group]] = {}
+    for group in groups:
+        origin = group.origin
+        unlike = tuple(unlike_published(convergence, origin.knobs))
+        key = (origin.virtual, origin.stack, _batch(origin.knobs), unlike)
+        quickest = alike.setdefault(key, {})
+        known = quickest.get(origin.device)
+        if known is None or _step(group).value < _step(known).value:
+            quickest[origin.device] = group
+    yield from (list(team.values()) for team in alike.values() if len(team) > 1)
+
+
+def _planned(team: Sequence[Group], convergence: Convergence, law: PowerLaw) -> PlannedTraining:
+    """Return the plan of one device, or of several that take each step together."""
+    origins = [group.origin for group in team]
+    batch = sum(_batch(origin.knobs) for origin in origins)
+    step = max((_step(group) for group in team), key=lambda one: one.value)
+    epochs = _estimate(law.at(batch))
+    steps = math.ceil(convergence.samples / batch)
+    epoch = _times(step, Estimate(value=steps, low=steps, high=steps))
+    unlike = {said: None for one in origins for said in unlike_published(convergence, one.knobs)}
+    return PlannedTraining(
+        devices=tuple(origin.device for origin in origins),
+        shown=tuple(origin.device_label for origin in origins),
+        virtual=origins[0].virtual,
+        stacks=tuple(origin.stack for origin in origins),
+        knobs=origins[0].knobs if len(team) == 1 else {},
+        cell_keys=tuple(origin.cell_key for origin in origins),
+        batch=batch,
+        runs=min(len(group.results) for group in team),
+        step_s=step,
+        epoch_s=epoch,
+        epochs=epochs,
+        train_s=_times(epoch, epochs),
+        unlike_published=tuple(unlike),
+        notes=tuple(_notes(team, batch, convergence, step)),
+    )
+
+
+def _notes(
+    team: Sequence[Group], batch: int, convergence: Convergence, step: Estimate
+) -> Iterator[str]:
+    least, most = convergence.points[0].batch, convergence.points[-1].batch
+    if not least <= batch <= most:
+        yield f"epochs at batch {batch} are extrapolated: published are {least} to {most}"
+    if step.low is None:
+        yield ONE_RUN
+    if len(team) > 1:
+        yield AT_BEST
+
+
+def _rank(planned: PlannedTraining) -> tuple[bool, bool, float]:
+    return planned.virtual, bool(planned.unlike_published), planned.train_s.value
+
+
+def _batch(knobs: Mapping[str, Scalar]) -> int:
+    """Return the samples of a step; 0 for a cell that says none."""
+    given = knobs.get(BATCH)
+    return given if isinstance(given, int) and not isinstance(given, bool) else 0
+
+
+def _step(group: Group) -> Estimate:
+    found = median_of_runs(group.samples(STEP))
+    return _estimate(Predicted(found.median, found.factor))
+
+
+def _estimate(known: Predicted) -> Estimate:
+    if known.factor is None:
+        return Estimate(value=known.value)
+    return Estimate(
+        value=known.value, low=known.value / known.factor, high=known.value * known.factor
+    )
+
+
+def _times(one: Estimate, other: Estimate) -> Estimate:
+    """Return the product: independent factors, whose logarithms' errors add as squares.
+
+    A factor without an interval is taken as known.
+    """
+    value = one.value * other.value
+    reaches = [math.log(each.high / each.value) for each in (one, other) if each.high is not None]
+    if not reaches:
+        return Estimate(value=value)
+    factor = math.exp(math.hypot(*reaches))
+    return Estimate(value=value, low=value / factor, high=value * factor)

@@ -1,0 +1,88 @@
+"""A training plan for people: the curve in words, and a table. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from rich.table import Table
+
+from controller.contracts.base import scalar_text
+from controller.contracts.training_plan import Estimate, PlannedTraining, TrainingPlan
+from controller.reports.profile_tables import duration
+
+COLUMNS = ("device", "recipe", "batch", "step", "epoch", "epochs", "time to train", "runs")
+_UNITS = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"))
+_SHOWN = 3
+"""Digits of a figure."""
+
+
+def curve_lines(plan: TrainingPlan) -> list[str]:
+    """Return what was published, and the law through it."""
+    points = ", ".join(f"{point.batch} → {point.epochs:g}" for point in plan.points)
+    law = f"{plan.factor:.{_SHOWN}g} × batch^{plan.exponent:.{_SHOWN}g}"
+    return [
+        f"{plan.workload}: batch → epochs: {points} ({plan.source}; {plan.samples:,} samples)",
+        f"epochs = {law}, the least squares of their logarithms",
+    ]
+
+
+def plan_table(plan: TrainingPlan) -> Table:
+    """Return a row for each cell on a device, and for devices at once."""
+    table = Table(*COLUMNS)
+    for row in rows_of(plan):
+        table.add_row(*row)
+    return table
+
+
+def rows_of(plan: TrainingPlan) -> Iterator[list[str]]:
+    """Yield the texts of each row, as COLUMNS names them."""
+    differing = _differing(plan.planned)
+    for planned in plan.planned:
+        knobs = [
+            f"{name}={scalar_text(planned.knobs[name])}"
+            for name in differing
+            if name in planned.knobs
+        ]
+        yield [
+            " + ".join(planned.shown),
+            " ".join((*dict.fromkeys(planned.stacks), *knobs)),
+            f"{planned.batch}",
+            _text(planned.step_s, _span),
+            _text(planned.epoch_s, _span),
+            _text(planned.epochs, _figure),
+            _text(planned.train_s, _span),
+            f"{planned.runs}",
+        ]
+
+
+def remark_lines(plan: TrainingPlan) -> Iterator[str]:
+    """Yield what limits the figures, once each."""
+    yield from dict.fromkeys(note for planned in plan.planned for note in planned.notes)
+    unlike = dict.fromkeys(said for planned in plan.planned for said in planned.unlike_published)
+    if unlike:
+        yield f"epochs are published for other training than measured: {'; '.join(unlike)}"
+
+
+def _differing(planned: Sequence[PlannedTraining]) -> list[str]:
+    """Return the knobs by which cells differ, without the batch, which has its own column."""
+    cells = [one.knobs for one in planned if one.knobs]
+    names = dict.fromkeys(name for knobs in cells for name in knobs if name != "batch_size")
+    return [name for name in names if len({knobs.get(name) for knobs in cells}) > 1]
+
+
+def _text(estimate: Estimate, shown: Callable[[float], str]) -> str:
+    if estimate.low is None or estimate.high is None:
+        return shown(estimate.value)
+    return f"{shown(estimate.value)} [{shown(estimate.low)}, {shown(estimate.high)}]"
+
+
+def _figure(value: float) -> str:
+    return f"{value:.{_SHOWN}g}"
+
+
+def _span(seconds: float) -> str:
+    """Return a time in the largest unit of which it has one."""
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{_figure(seconds / size)} {unit}"
+    return duration(seconds)

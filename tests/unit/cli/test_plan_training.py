@@ -1,0 +1,95 @@
+"""`benchfarm plan-training` on a store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from controller.cli.main import app
+from controller.contracts.catalog import load_catalog
+from controller.contracts.errors import NotFound, UserError
+from controller.contracts.sweep import Sweep
+from controller.runtime.home import Home
+from tests.support import builders
+from tests.support.farm import FarmBox
+
+
+@pytest.fixture(autouse=True)
+def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarmBox]:
+    """A farm whose server has trained RetinaNet in two batches, of small images."""
+    monkeypatch.setenv("BENCHFARM_HOME", str(tmp_path))
+    box = FarmBox(Home(tmp_path).store)
+    box.catalog = load_catalog()
+    box.restart()
+    box.farm.register(builders.registration())
+    knobs = {"batch_size": [2, 4], "image_size": 256}
+    sweep = {"workload": "retinanet_resnext50", "stack": "torch", "scenario": "training"}
+    box.farm.sweeps.submit(
+        Sweep.model_validate({"name": "it", **sweep, "knobs": knobs}), again=True
+    )
+    for step_s in (0.5, 0.75):
+        (job,) = box.ask().run
+        box.clock.now += 1
+        box.report(job.ref, builders.result(step_s))
+    yield box
+    box.close()
+
+
+def said(*options: str) -> str:
+    done = CliRunner().invoke(app, ["plan-training", *options])
+    assert done.exit_code == 0, done.exception
+    return done.stdout
+
+
+def test_all_that_was_measured_shortest_first() -> None:
+    found = json.loads(said("--json"))
+    assert [(one["batch"], one["step_s"]["value"]) for one in found["planned"]] == [
+        (2, 0.5),
+        (4, 0.75),
+    ]
+    first = found["planned"][0]
+    assert first["train_s"]["value"] == pytest.approx(
+        first["epochs"]["value"] * 0.5 * 585_151  # half of 1,170,301 samples
+    )
+    assert first["unlike_published"] == ["image_size=256, not 800"]
+
+
+def test_the_table_says_what_limits_it() -> None:
+    shown = said("--batch", "4")
+    assert "256 → 4, 512 → 5, 4096 → 15" in shown
+    assert "epochs at batch 4 are extrapolated: published are 256 to 4096" in shown
+    assert "image_size=256, not 800" in shown
+    assert "days" in shown
+
+
+def test_what_cannot_be_planned_is_one_line_with_what_to_do() -> None:
+    def refused(*options: str) -> UserError:
+        error = CliRunner().invoke(app, ["plan-training", *options]).exception
+        assert isinstance(error, UserError)
+        return error
+
+    nothing = str(refused("--batch", "256"))
+    assert "no VALID result of training with batch_size=256 is stored" in nothing
+    assert "image_size: 800" in nothing
+    assert "batch_size: 256" in nothing
+    assert "its manifest has no convergence" in str(refused("resnet50"))
+    assert "Workloads with one: retinanet_resnext50." in str(refused("resnet500"))
+    assert isinstance(refused("--device", "nobody"), NotFound)
+
+
+@pytest.mark.parametrize("batch", ["0", "-1", "x"])
+def test_a_batch_that_is_none_is_refused(batch: str) -> None:
+    assert CliRunner().invoke(app, ["plan-training", "--batch", batch]).exit_code == 2
+
+
+def test_the_page_has_points_rows_and_remarks(tmp_path: Path) -> None:
+    page = tmp_path / "plan.html"
+    assert f"page written to {page}" in said("-o", str(page)).replace("\n", "")
+    text = page.read_text()
+    for part in ("Epochs against batch", "batch 4096: 15 epochs, published", "are extrapolated"):
+        assert part in text
+    assert text.count('data-heading="time to train"') == 2

@@ -1,0 +1,191 @@
+"""Plans of training: what counts, what is multiplied, what is said beside."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from controller.contracts.base import Scalar
+from controller.contracts.device import DeviceKind
+from controller.contracts.manifests import Convergence, ConvergencePoint
+from controller.contracts.records import StoredResult
+from controller.contracts.result import Measurement, Validity
+from controller.contracts.training_plan import PlannedTraining, TrainingPlan
+from controller.contracts.units import Unit
+from controller.reports.training_plan import Asked, training_plan
+from controller.reports.training_plan_table import curve_lines, remark_lines
+
+CONVERGENCE = Convergence(
+    source="a paper",
+    samples=1_000_001,
+    points=tuple(ConvergencePoint(batch=b, epochs=e) for b, e in ((256, 4), (512, 5), (4096, 15))),
+    knobs={"image_size": 800},
+)
+ASKED = Asked("detector")
+
+
+def stored(
+    *steps_s: float,
+    run: str = "r",
+    device: str = "cpu-1",
+    batch: Scalar = 256,
+    size: int = 800,
+    counted: bool = True,
+    virtual: bool = False,
+    validity: Validity = Validity.VALID,
+    scenario: str = "training",
+    **knobs: Scalar,
+) -> StoredResult:
+    cell = {"batch_size": batch, "image_size": size, **knobs}
+    return StoredResult(
+        run_id=run,
+        sweep_id="s",
+        cell_key=repr(sorted(cell.items())),
+        repeat=0,
+        attempt=1,
+        device=device,
+        device_kind=DeviceKind.CPU_HOST,
+        virtual=virtual,
+        workload="detector",
+        stack="torch",
+        scenario=scenario,
+        knobs=cell,
+        started_at=0.0,
+        counted=counted,
+        validity=validity,
+        reasons=() if validity is Validity.VALID else ("too loud",),
+        metrics={"step_time": Measurement.of_samples(steps_s or (2.0,), Unit.SECONDS)},
+        environment={},
+        artefacts={},
+    )
+
+
+def plan(*results: StoredResult, asked: Asked = ASKED) -> TrainingPlan:
+    return training_plan(CONVERGENCE, results, asked)
+
+
+def only(*results: StoredResult) -> PlannedTraining:
+    (planned,) = plan(*results).planned
+    return planned
+
+
+def test_epochs_times_steps_times_their_time() -> None:
+    planned = only(stored(2.0, 2.0))
+    steps = 3907  # 1,000,001 samples, 256 at a time: the last step has one
+    assert planned.epoch_s.value == pytest.approx(2.0 * steps)
+    assert planned.epochs.value == pytest.approx(3.80, abs=0.01)
+    assert planned.train_s.value == pytest.approx(planned.epoch_s.value * planned.epochs.value)
+    assert planned.runs == 1
+    assert planned.unlike_published == ()
+
+
+def test_errors_of_both_add_as_squares_of_logarithms() -> None:
+    planned = only(stored(2.0, run="a"), stored(2.1, run="b"), stored(1.9, run="c"))
+    reaches = []
+    for one in (planned.step_s, planned.epochs, planned.train_s):
+        assert one.high is not None
+        assert one.low == pytest.approx(one.value**2 / one.high)
+        reaches.append(math.log(one.high / one.value))
+    assert reaches[2] == pytest.approx(math.hypot(*reaches[:2]))
+    assert planned.notes == ()
+
+
+def test_one_run_says_that_its_own_error_is_unknown() -> None:
+    planned = only(stored(2.0))
+    assert planned.step_s.low is None
+    assert planned.train_s.low is not None
+    assert planned.notes == ("measured by one run: the interval is that of the epochs alone",)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        stored(0.1, validity=Validity.INVALID),
+        stored(0.1, validity=Validity.DISTURBED),
+        stored(0.1, counted=False),
+        stored(0.1, scenario="offline"),
+        stored(0.1, batch="many"),
+        stored(0.1, batch=True),
+        stored(0.1, batch=0),
+        stored(0.1, batch=-256),
+    ],
+    ids=["INVALID", "DISTURBED", "late", "inference", "a word", "a flag", "none", "negative"],
+)
+def test_what_never_counts(other: StoredResult) -> None:
+    assert plan(other).planned == ()
+    assert only(other, stored(2.0)).step_s.value == 2.0
+
+
+def test_other_sizes_and_virtual_devices_come_last_and_say_so() -> None:
+    found = plan(
+        stored(0.1, size=256),
+        stored(0.2, device="v", virtual=True),
+        stored(3.0, device="slow"),
+        stored(2.0),
+    )
+    single = [one for one in found.planned if len(one.devices) == 1]
+    assert [(*one.devices, one.virtual) for one in single] == [
+        ("cpu-1", False),
+        ("slow", False),
+        ("cpu-1", False),
+        ("v", True),
+    ]
+    assert single[2].unlike_published == ("image_size=256, not 800",)
+    assert single[3].shown == ("v (virtual)",)
+    assert any("image_size=256, not 800" in line for line in remark_lines(found))
+
+
+@pytest.mark.parametrize(("batch", "said"), [(256, 0), (4096, 0), (255, 1), (4097, 1), (2, 1)])
+def test_what_lies_beyond_the_points_is_said(batch: int, said: int) -> None:
+    notes = only(stored(2.0, run="a", batch=batch), stored(2.0, run="b", batch=batch)).notes
+    assert [f"epochs at batch {batch} are extrapolated" in note for note in notes] == [True] * said
+
+
+def test_devices_at_once_take_the_slowest_s_step_and_the_sum_of_batches() -> None:
+    found = plan(
+        stored(2.0),
+        stored(1.0, precision="bf16"),
+        stored(3.0, device="slow"),
+        stored(0.1, device="tiny", size=256),
+        stored(0.1, device="other batch", batch=512),
+        stored(0.1, device="v", virtual=True),
+    )
+    (team,) = [one for one in found.planned if len(one.devices) > 1]
+    assert team.devices == ("cpu-1", "slow")
+    assert team.batch == 512
+    assert team.step_s.value == 3.0
+    assert team.epoch_s.value == 3.0 * 1954
+    assert team.epochs.value == pytest.approx(5.34, abs=0.02)
+    assert any("no exchange of gradients" in note for note in team.notes)
+    assert found.planned[-1] == team
+
+
+def test_a_batch_and_devices_may_be_asked_for() -> None:
+    results = (stored(1.0), stored(1.0, batch=512), stored(1.0, device="other"))
+    asked = Asked("detector", 256, frozenset({"cpu-1"}))
+    (planned,) = plan(*results, asked=asked).planned
+    assert (planned.devices, planned.batch) == (("cpu-1",), 256)
+    assert plan(*results, asked=Asked("another")).planned == ()
+
+
+def test_points_and_law_are_said() -> None:
+    first, second = curve_lines(plan())
+    assert "256 → 4, 512 → 5, 4096 → 15 (a paper; 1,000,001 samples)" in first
+    assert "0.253 × batch^0.489" in second
+
+
+@pytest.mark.parametrize(
+    "points",
+    [[], [(256, 4)], [(256, 4), (256, 5)], [(0, 4), (256, 5)], [(256, 0), (512, 5)]],
+    ids=["none", "one", "a batch twice", "no batch", "no epochs"],
+)
+def test_points_that_tell_nothing_are_refused(points: list[tuple[int, float]]) -> None:
+    with pytest.raises(ValueError, match="points"):
+        Convergence.model_validate(
+            {
+                "source": "s",
+                "samples": 1,
+                "points": [{"batch": batch, "epochs": epochs} for batch, epochs in points],
+            }
+        )
