@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from json import dumps
 from pathlib import Path
 from typing import Annotated
 
@@ -11,10 +12,10 @@ from controller.cli.common import Json, reading, show_json, show_table, write_fi
 from controller.cli.references import device_of
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.errors import UserError
-from controller.contracts.manifests import Convergence
+from controller.contracts.manifests import Convergence, Knob
 from controller.contracts.training_plan import TrainingPlan
 from controller.platform.terminal import say
-from controller.reports.training_plan import Asked, training_plan
+from controller.reports.training_plan import BATCH, SCENARIO, Asked, training_plan
 from controller.reports.training_plan_table import curve_lines, plan_table, remark_lines
 
 
@@ -39,9 +40,16 @@ def plan_training(
 
     Uses VALID results only. Shortest first, with 95 % intervals.
     """
-    convergence = _convergence(load_catalog(), workload)
+    catalog = load_catalog()
+    convergence = _convergence(catalog, workload)
+    if batch:
+        _require_batch(catalog.workloads[workload].knobs[BATCH], batch)
     with reading() as store:
-        chosen = frozenset(device_of(store, name).device.id for name in device) if device else None
+        chosen = (
+            frozenset(device_of(store, name, or_forgotten=True).device.id for name in device)
+            if device
+            else None
+        )
         plan = training_plan(convergence, store.results(), Asked(workload, batch, chosen))
     _require_measured(plan, convergence, batch, device)
     if output:
@@ -76,6 +84,13 @@ def _convergence(catalog: Catalog, workload: str) -> Convergence:
     raise UserError(f"plan training of {workload}", seen, remedy)
 
 
+def _require_batch(knob: Knob, batch: int) -> None:
+    """Raise UserError for a batch that no run can have."""
+    if fault := knob.objection(batch):
+        seen = "no device's step can have that many samples"
+        raise UserError(f"plan training with --batch {batch}", seen, fault)
+
+
 def _require_measured(
     plan: TrainingPlan, convergence: Convergence, batch: int | None, devices: list[str] | None
 ) -> None:
@@ -83,11 +98,12 @@ def _require_measured(
     if plan.planned:
         return
     where = f" on {', '.join(devices)}" if devices else ""
-    of_batch = f" with batch_size={batch}" if batch else ""
-    knobs = {**convergence.knobs, **({"batch_size": batch} if batch else {})}
-    text = ", ".join(f"{name}: {value}" for name, value in knobs.items())
+    of_batch = f" with {BATCH}={batch}" if batch else ""
+    knobs = {**convergence.knobs, **({BATCH: batch} if batch else {})}
+    said = {"name": "to-plan", "workload": plan.workload, "stack": "torch", "scenario": SCENARIO}
+    file = dumps({**said, "knobs": knobs, "repeats": 3})
     raise UserError(
         f"plan training of {plan.workload}",
         f"no VALID result of training{of_batch} is stored{where}",
-        f"Submit a sweep of it with `knobs: {{{text}}}`, as `benchfarm sweep new` begins one.",
+        f"Run: echo '{file}' | benchfarm sweep submit - --wait",
     )

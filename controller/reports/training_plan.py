@@ -71,7 +71,9 @@ def measured(results: Iterable[StoredResult], asked: Asked) -> list[Group]:
 def unlike_published(convergence: Convergence, knobs: Mapping[str, Scalar]) -> Iterator[str]:
     """Yield each knob of a cell that is not as in what was published."""
     for name, published in convergence.knobs.items():
-        if name in knobs and knobs[name] != published:
+        if name not in knobs:
+            yield f"{name} is not known, {scalar_text(published)} published"
+        elif knobs[name] != published:
             yield f"{name}={scalar_text(knobs[name])}, not {scalar_text(published)}"
 
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from controller.contracts.base import scalar_text
 from controller.contracts.training_plan import Estimate, PlannedTraining, TrainingPlan
 from controller.reports.profile_tables import duration
+from controller.stats.power_law import power_law
 
 COLUMNS = ("device", "recipe", "batch", "step", "epoch", "epochs", "time to train", "runs")
 _UNITS = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"))
@@ -17,13 +18,24 @@ _SHOWN = 3
 
 
 def curve_lines(plan: TrainingPlan) -> list[str]:
-    """Return what was published, and the law through it."""
+    """Return what was published, the law through it, and how little that may tell."""
     points = ", ".join(f"{point.batch} → {point.epochs:g}" for point in plan.points)
     law = f"{plan.factor:.{_SHOWN}g} × batch^{plan.exponent:.{_SHOWN}g}"
     return [
         f"{plan.workload}: batch → epochs: {points} ({plan.source}; {plan.samples:,} samples)",
-        f"epochs = {law}, the least squares of their logarithms",
+        f"epochs = {law}, the least squares of their logarithms; {_width(plan)}",
     ]
+
+
+def _width(plan: TrainingPlan) -> str:
+    """Return how wide the law's interval is where it is narrow: at a published batch."""
+    law = power_law([(point.batch, point.epochs) for point in plan.points])
+    factors = [law.at(point.batch).factor for point in plan.points]
+    known = [factor for factor in factors if factor is not None]
+    if not known:
+        return f"{len(plan.points)} points tell nothing of how far off it is"
+    points = len(plan.points)
+    return f"of {points} points, a new training's 95 % interval is ×/÷ {min(known):.2g} at best"
 
 
 def plan_table(plan: TrainingPlan) -> Table:

@@ -13,6 +13,7 @@ from controller.cli.main import app
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import NotFound, UserError
 from controller.contracts.sweep import Sweep
+from controller.contracts.sweep_file import parse_sweep
 from controller.runtime.home import Home
 from tests.support import builders
 from tests.support.farm import FarmBox
@@ -74,8 +75,11 @@ def test_what_cannot_be_planned_is_one_line_with_what_to_do() -> None:
 
     nothing = str(refused("--batch", "256"))
     assert "no VALID result of training with batch_size=256 is stored" in nothing
-    assert "image_size: 800" in nothing
-    assert "batch_size: 256" in nothing
+    command = nothing.split("Run: ")[1].rstrip(".")
+    assert command.endswith("' | benchfarm sweep submit - --wait")
+    sweep = parse_sweep(command.split("'")[1].encode(), "-")
+    assert (sweep.knobs["batch_size"], sweep.knobs["image_size"]) == ((256,), (800,))
+    assert "at most 256" in str(refused("--batch", "4096"))
     assert "its manifest has no convergence" in str(refused("resnet50"))
     assert "Workloads with one: retinanet_resnext50." in str(refused("resnet500"))
     assert isinstance(refused("--device", "nobody"), NotFound)

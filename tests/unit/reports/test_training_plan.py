@@ -173,6 +173,14 @@ def test_points_and_law_are_said() -> None:
     first, second = curve_lines(plan())
     assert "256 → 4, 512 → 5, 4096 → 15 (a paper; 1,000,001 samples)" in first
     assert "0.253 × batch^0.489" in second
+    assert "of 3 points, a new training's 95 % interval is ×/÷ 3.5 at best" in second
+
+
+def test_a_cell_without_a_published_knob_is_not_like_it() -> None:
+    result = stored(2.0)
+    lacking = {name: value for name, value in result.knobs.items() if name != "image_size"}
+    planned = only(result.model_copy(update={"knobs": lacking}))
+    assert planned.unlike_published == ("image_size is not known, 800 published",)
 
 
 @pytest.mark.parametrize(
