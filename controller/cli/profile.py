@@ -17,6 +17,7 @@ from controller.cli.comparison_options import Knobs
 from controller.cli.profile_advise import advise_
 from controller.cli.profile_diff import diff_
 from controller.cli.profile_run import profiled_folder
+from controller.cli.profile_topdown import topdown_
 from controller.contracts.errors import UserError
 from controller.platform.terminal import say
 from controller.profiles.benchdnn import benchdnn_batches
@@ -100,6 +101,7 @@ def run(
 
 app.command("diff")(diff_)
 app.command("advise")(advise_)
+app.command("topdown")(topdown_)
 
 
 class Form(StrEnum):

@@ -8,6 +8,7 @@ from pydantic import model_validator
 
 from controller.contracts.base import Contract, Scalar
 from controller.contracts.peaks import Peaks
+from controller.contracts.topdown import TopDown
 
 
 class TopPrimitive(Contract):
@@ -92,6 +93,8 @@ class ProfileSummary(Contract):
     headroom_s: float | None = None
     """Time beyond the roofline's bound, over all operations with a known bound."""
     peaks: Peaks | None = None
+    topdown: TopDown | None = None
+    """What hardware counters said of the same work, if it was added."""
     libraries: tuple[str, ...] = ()
     """Versions of oneDNN."""
     isa: str | None = None

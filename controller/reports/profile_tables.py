@@ -8,6 +8,7 @@ from rich.table import Table
 
 from controller.contracts.profile import ProfileSummary
 from controller.reports.profile_lines import Line, Lines, per
+from controller.reports.topdown_lines import topdown_lines
 
 WIDE = 0.2
 """Share of an efficiency from which its interval says little."""
@@ -46,6 +47,7 @@ def summary_lines(summary: ProfileSummary) -> list[str]:
         *(f"{summary.validity}: {reason}" for reason in summary.reasons),
         *_time_lines(summary),
         *_onednn_lines(summary),
+        *(topdown_lines(summary.topdown) if summary.topdown else []),
         *([f"skipped {summary.skipped}, the first: {summary.example}"] if summary.skipped else []),
         *(f"note: {note}" for note in summary.notes),
     ]

@@ -9,6 +9,7 @@ from controller.reports.html.profile_charts import charts_of
 from controller.reports.profile_lines import tables_of
 from controller.reports.profile_origin import origin_facts
 from controller.reports.profile_tables import NUMBERS, numbers_of, summary_lines
+from controller.reports.topdown_lines import NOT_MEASURED, topdown_rows
 
 TOP, FOUND = 25, 500
 """Rows of a table that are shown; those that a search finds."""
@@ -28,12 +29,16 @@ def profile_html(profile: Profile, title: str) -> str:
                 ("summary", "Summary"),
                 *((chart.anchor, chart.title) for chart in charts),
                 *((anchor, anchor.capitalize()) for anchor in anchors),
+                ("topdown", "Top-down"),
                 ("conditions", "Conditions"),
             ],
             charts=charts,
             context={
                 "summary": summary_lines(profile.summary),
                 "facts": origin_facts(profile.summary),
+                "topdown": [*topdown_rows(told)] if (told := profile.summary.topdown) else [],
+                "topdown_title": f"Shares of all slots: {told.source}" if told else "",
+                "no_topdown": NOT_MEASURED,
                 "anchors": [chart.anchor for chart in charts],
                 "tables": list(zip(anchors, tables, strict=True)),
                 "numbers": NUMBERS,

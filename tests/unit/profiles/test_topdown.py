@@ -1,0 +1,194 @@
+"""Top-down shares out of what perf and PerfSpect print, whole, torn, foreign and false."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from controller.cli.main import app
+from controller.contracts.topdown import TopDown
+from controller.profiles.errors import ProfileUnreadable
+from controller.profiles.files import read as read_profile
+from controller.profiles.files import write
+from controller.profiles.topdown import MOST_BYTES, read_topdown
+from controller.reports.html.profile import profile_html
+from controller.reports.profile_tables import summary_lines
+from tests.support.planted_profile import profile, step
+
+LEVEL_1 = {
+    "retiring": 0.30,
+    "bad_speculation": 0.05,
+    "frontend_bound": 0.15,
+    "backend_bound": 0.50,
+}
+LEVEL_2 = {
+    "light_operations": 0.26,
+    "heavy_operations": 0.04,
+    "branch_mispredicts": 0.04,
+    "machine_clears": 0.01,
+    "fetch_latency": 0.10,
+    "fetch_bandwidth": 0.05,
+    "memory_bound": 0.35,
+    "core_bound": 0.15,
+}
+EVENTS = """\
+1000000,,slots,250000,100.00,,
+300000,,topdown-retiring,250000,100.00,30.0,% Retiring
+50000,,topdown-bad-spec,250000,100.00,5.0,% Bad Speculation
+150000,,topdown-fe-bound,250000,100.00,15.0,% Frontend Bound
+500000,,topdown-be-bound,250000,100.00,50.0,% Backend Bound
+"""
+COUNTS = """\
+# started on Thu Nov 26 12:00:00 2026
+1000000,,cpu_core/slots/u,250000,100.00,,
+300000,,cpu_core/topdown-retiring/u,250000,100.00,,
+50000,,cpu_core/topdown-bad-spec/u,250000,100.00,,
+150000,,cpu_core/topdown-fe-bound/u,250000,100.00,,
+500000,,cpu_core/topdown-be-bound/u,250000,100.00,,
+40000,,cpu_core/topdown-heavy-ops/u,250000,100.00,,
+40000,,cpu_core/topdown-br-mispredict/u,250000,100.00,,
+100000,,cpu_core/topdown-fetch-lat/u,250000,100.00,,
+350000,,cpu_core/topdown-mem-bound/u,250000,100.00,,
+740049,msec,task-clock,740049,100.00,0.265,CPUs utilized
+"""
+JSON = """\
+{"counter-value" : "1000000.000000", "event" : "TOPDOWN.SLOTS", "event-runtime" : 55, \
+"pcnt-running" : 100.00, "metric-value" : "50.0", "metric-unit" : "%  tma_backend_bound"}
+{"metric-value" : "15.0", "metric-unit" : "%  tma_frontend_bound", "metric-threshold" : "bad"}
+{"metric-value" : "5.0", "metric-unit" : "%  tma_bad_speculation"}
+{"metric-value" : "30.0", "metric-unit" : "%  tma_retiring"}
+{"metric-value" : "0.74", "metric-unit" : "of all branches"}
+{"counter-value" : "<not supported>", "event" : "cycles", "metric-value" : 0.0, "metric-unit" : ""}
+"""
+AMD = """\
+0,,ex_ret_ops,1,100.00,30.0,%  retiring
+0,,x,1,100.00,5.0,%  bad_speculation
+0,,x,1,100.00,15.0,%  frontend_bound
+0,,x,1,100.00,50.0,%  backend_bound
+0,,x,1,100.00,35.0,%  backend_bound_memory
+0,,x,1,100.00,15.0,%  backend_bound_cpu
+"""
+PERFSPECT = """\
+metric,mean,min,max,stddev
+CPU utilization %,91.2,90,92,0.5
+TMA_Frontend_Bound(%),15.0,14,16,0.2
+TMA_..Fetch_Latency(%),10.0,9,11,0.2
+TMA_..Fetch_Bandwidth(%),5.0,4,6,0.2
+TMA_Bad_Speculation(%),5.0,4,6,0.1
+TMA_..Branch_Mispredicts(%),4.0,3,5,0.1
+TMA_..Machine_Clears(%),1.0,0,2,0.1
+TMA_Backend_Bound(%),50.0,49,51,0.3
+TMA_..Memory_Bound(%),35.0,34,36,0.3
+TMA_....L1_Bound(%),7.0,6,8,0.3
+TMA_..Core_Bound(%),15.0,14,16,0.3
+TMA_Retiring(%),30.0,29,31,0.3
+TMA_..Light_Operations(%),26.0,25,27,0.3
+TMA_..Heavy_Operations(%),4.0,3,5,0.3
+"""
+INTERVALS = """\
+TS,SKT,CPU,CID,TMA_Retiring(%),TMA_Bad_Speculation(%),TMA_Frontend_Bound(%),TMA_Backend_Bound(%)
+5,,,,20,5,15,60
+10,,,,40,5,15,40
+"""
+
+
+def read(tmp_path: Path, text: str | bytes) -> TopDown:
+    file = tmp_path / "counted.csv"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_topdown(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "expected"),
+    [
+        (EVENTS, "perf", LEVEL_1),
+        (COUNTS, "perf", {**LEVEL_1, **LEVEL_2}),
+        (COUNTS.replace(",", ";"), "perf", {**LEVEL_1, **LEVEL_2}),
+        (JSON, "perf", LEVEL_1),
+        (AMD, "perf", {**LEVEL_1, "memory_bound": 0.35, "core_bound": 0.15}),
+        (PERFSPECT, "PerfSpect", {**LEVEL_1, **LEVEL_2}),
+        (INTERVALS, "PerfSpect", LEVEL_1),
+    ],
+    ids=["metrics", "events", "other separator", "JSON", "AMD", "summary", "intervals"],
+)
+def test_shares_are_the_tools(
+    tmp_path: Path, text: str, tool: str, expected: dict[str, float]
+) -> None:
+    found = read(tmp_path, text)
+    assert found.shares == pytest.approx(expected)
+    assert found.source == f"{tool}, counted.csv"
+
+
+def test_of_several_intervals_it_is_the_mean_and_says_so(tmp_path: Path) -> None:
+    assert read(tmp_path, INTERVALS).notes == ("means of 2 intervals or groups of cores",)
+    each = [f"{second}.0,{line}" for second in (1, 2) for line in COUNTS.splitlines()[1:]]
+    found = read(tmp_path, "\n".join(each))
+    assert found.shares == pytest.approx({**LEVEL_1, **LEVEL_2})
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("", "no top-down metric"),
+        ("740049,msec,task-clock,740049,100.00,0.265,CPUs utilized\n", "no top-down metric"),
+        (b"\x00\xff" * 100, "no top-down metric"),
+        ("[" * 100_000, "no top-down metric"),
+        ('{"metric-unit": ' * 10_000, "no top-down metric"),
+        (COUNTS.replace("1000000,,cpu_core/slots", "0,,cpu_core/slots"), "no top-down metric"),
+        (COUNTS.replace("1000000", "<not counted>"), "no top-down metric"),
+        (COUNTS.replace("1000000", "nan"), "no top-down metric"),
+        ("\n".join(COUNTS.splitlines()[:4]), "there is no frontend_bound, backend_bound"),
+        (EVENTS.replace("50.0,%", "60.0,%"), "all of level 1 add up to 1.100, not 1.000"),
+        (EVENTS.replace("50.0,%", "nan,%"), "shares.backend_bound: it is not a finite number"),
+        (EVENTS.replace("50.0,%", "1e308,%"), "backend_bound is 1e+306, not a share"),
+        (EVENTS.replace("5.0,% Bad", "-40,% Bad"), "bad_speculation is -0.4, not a share"),
+        (PERFSPECT.replace("Memory_Bound(%),35.0", "Memory_Bound(%),45.0"), "add up to 0.600"),
+        (
+            COUNTS.replace("40000,,cpu_core/topdown-heavy", "400000,,cpu_core/topdown-heavy"),
+            "light",
+        ),
+        (b"x" * (MOST_BYTES + 1), "more than 16 MiB"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(
+    tmp_path: Path, text: str | bytes, seen: str
+) -> None:
+    with pytest.raises(ProfileUnreadable) as refused:
+        read(tmp_path, text)
+    assert seen in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ProfileUnreadable, match="No such file"):
+        read_topdown(tmp_path / "none.csv")
+    with pytest.raises(ProfileUnreadable, match="directory"):
+        read_topdown(tmp_path)
+
+
+def test_it_is_shown_and_kept_with_a_profile(tmp_path: Path) -> None:
+    file, folder, page = tmp_path / "counted.csv", tmp_path / "profile", tmp_path / "page.html"
+    file.write_text(PERFSPECT)
+    write(profile(step()), folder)
+    done = CliRunner().invoke(app, ["profile", "topdown", str(file), "--into", str(folder)])
+    assert done.exit_code == 0, done.exception
+    first = "retiring 30.0%, bad speculation 5.0%, frontend bound 15.0%, backend bound 50.0%"
+    assert f"top-down, of all slots (PerfSpect, counted.csv): {first}" in done.stdout
+    kept = read_profile(folder)
+    assert kept.summary.topdown == read_topdown(file)
+    assert kept.kernels == profile(step()).kernels
+    assert any(first in line for line in summary_lines(kept.summary))
+    for shown, text in ((kept, "memory bound"), (profile(step()), "none: hardware counters")):
+        page.write_text(profile_html(shown, "it"))
+        assert text in page.read_text().split('id="topdown"')[1].split("</section>")[0]
+
+
+def test_a_file_that_is_refused_leaves_the_profile_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "profile"
+    write(profile(step()), folder)
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    command = ["profile", "topdown", str(tmp_path / "none"), "--into", str(folder)]
+    assert isinstance(CliRunner().invoke(app, command).exception, ProfileUnreadable)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
