@@ -105,5 +105,5 @@ def _require_measured(
     raise UserError(
         f"plan training of {plan.workload}",
         f"no VALID result of training{of_batch} is stored{where}",
-        f"Run: echo '{file}' | benchfarm sweep submit - --wait",
+        f"Measure it with `echo '{file}' | benchfarm sweep submit - --wait`.",
     )

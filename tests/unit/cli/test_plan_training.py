@@ -75,7 +75,7 @@ def test_what_cannot_be_planned_is_one_line_with_what_to_do() -> None:
 
     nothing = str(refused("--batch", "256"))
     assert "no VALID result of training with batch_size=256 is stored" in nothing
-    command = nothing.split("Run: ")[1].rstrip(".")
+    command = nothing.split("`")[1]
     assert command.endswith("' | benchfarm sweep submit - --wait")
     sweep = parse_sweep(command.split("'")[1].encode(), "-")
     assert (sweep.knobs["batch_size"], sweep.knobs["image_size"]) == ((256,), (800,))
