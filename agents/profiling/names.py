@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from controller.contracts.replay import REPLAY_LOG
+
 TRACE = "trace.json"
-LOG = "verbose.log"
+LOG = REPLAY_LOG
 """oneDNN's log, with our marker lines in it."""
 TASKS = "replays.json"
 TIMES = "replay-times.json"

@@ -12,6 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,10 @@ def run(
     samples_outside(LEAST_RUNS)  # loads SciPy before anything is timed
     watch = CpuWatch()
     with watch.timing():
-        done = [_replayed(number, task, backend, limit_s) for number, task in enumerate(tasks)]
+        done = [
+            replayed(number, task.key, partial(_call_of, task, backend), limit_s)
+            for number, task in enumerate(tasks)
+        ]
     disturbed = objections(watch.timed, policy)
     flush()
     times = folder / TIMES
@@ -80,13 +84,19 @@ def run(
     )
 
 
-def _replayed(number: int, task: Replay, backend: TrainingBackend, longest_s: float) -> Replayed:
+def replayed(
+    number: int, key: str, call_of: Callable[[], Callable[[], object]], longest_s: float
+) -> Replayed:
+    """Run what `call_of` returns alone; oneDNN's log has it between two lines with REPLAY.
+
+    The first has the number. What cannot be run is refused.
+    """
     try:
-        call = _call_of(task, backend)
+        call = call_of()
         call()
     except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        return Replayed(key=task.key, refused=reason)
+        return Replayed(key=key, refused=reason)
     for _ in range(WARMUP):
         call()
     flush()
@@ -94,7 +104,7 @@ def _replayed(number: int, task: Replay, backend: TrainingBackend, longest_s: fl
     samples = _timed(call, longest_s)
     flush()
     os.write(1, f"{REPLAY}\n".encode())
-    return Replayed(key=task.key, samples=tuple(samples))
+    return Replayed(key=key, samples=tuple(samples))
 
 
 def _timed(call: Callable[[], object], longest_s: float) -> list[float]:

@@ -16,6 +16,7 @@ from controller.cli.common import Json, make_folder, show_json, show_table, writ
 from controller.cli.comparison_options import Knobs
 from controller.cli.profile_advise import advise_
 from controller.cli.profile_diff import diff_
+from controller.cli.profile_project import TIME_LIMIT_S, projected_here
 from controller.cli.profile_run import profiled_folder
 from controller.cli.profile_topdown import topdown_
 from controller.contracts.errors import UserError
@@ -48,17 +49,34 @@ def import_(
         int | None,
         typer.Option(min=1, help="Steps that FILE holds. [default: those that FILE tells of]"),
     ] = None,
+    project: Annotated[
+        bool,
+        typer.Option("--project", help="Replay a log's primitives on this host: its efficiency."),
+    ] = False,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            min=1,
+            max=86400,
+            metavar="SECONDS",
+            help="With --project: begin no replay after so long. [default: 300]",
+        ),
+    ] = None,
     top: Top = 12,
     json: Json = False,
 ) -> None:
     """Import a oneDNN verbose log or a torch.profiler trace.
 
     Reads logs of oneDNN 1.x to 3.x and the CPU's part of traces, of any size. If steps are not
-    known, times are those in all.
+    known, times are those in all. With --project, needs a quiet machine: that of the log.
     """
+    if time_limit is not None and not project:
+        raise UserError("use --time-limit", "it limits replays", "Add --project, or leave it out.")
     wall, core = time.perf_counter(), time.process_time()
     profile = import_file(file, steps)
     wall, core = time.perf_counter() - wall, time.process_time() - core
+    if project:
+        profile = projected_here(profile, file, time_limit or TIME_LIMIT_S)
     if output:
         _write(profile, output)
     _show(profile, top, json=json)

@@ -102,7 +102,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "kernels bench": "op=op --dtype=dtype --variant=variant --width= --time-limit="
     " --draws= --with=* --against= --policy= --json",
     "kernels sweep": "--compiled/--no-compiled",
-    "profile import": "file= --output/-o= --steps= --top= --json",
+    "profile import": "file= --output/-o= --steps= --project --time-limit= --top= --json",
     "profile show": "folder= --top= --json",
     "profile diff": "a= b= --output/-o= --top= --json",
     "profile advise": "folder= --top= --prove --time-limit= --json",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from controller.contracts.base import Contract
 
@@ -47,3 +47,28 @@ class Replayed(Contract):
     """Seconds of each call."""
     refused: str | None = None
     """Why it could not be run."""
+
+
+class LogReplays(Contract):
+    """Kernels to run alone for the primitives of a log."""
+
+    tasks: tuple[KernelReplay, ...]
+    folder: str
+    """Where oneDNN's log of the replays is written, as REPLAY_LOG."""
+    threads: int = 0
+    """0: as many as there are cores."""
+    time_limit_s: float
+    """No kernel is begun after so long."""
+
+
+class LogReplayed(Contract):
+    """The results of LogReplays."""
+
+    replayed: tuple[Replayed, ...]
+    """One for each task, in their order."""
+    disturbed: tuple[str, ...] = ()
+    """Why the machine was not quiet."""
+    threads: int
+
+
+REPLAY_LOG: Final = "verbose.log"

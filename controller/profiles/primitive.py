@@ -124,6 +124,8 @@ class Primitive:
         if self.kind not in ("convolution", "deconvolution", "inner_product") or not p:
             return None
         groups, mb, ic, oc = p.get("g", 1), p.get("mb", 1), p.get("ic", 1), p.get("oc", 1)
+        if groups < 1:
+            return None  # a damaged line
         if self.kind == "inner_product":
             return 2.0 * mb * ic * oc * _product(p, "i")
         pixels = _product(p, "o" if self.kind == "convolution" else "i")
@@ -147,7 +149,7 @@ class Primitive:
         oc = p.get("oc", ic)
         src = mb * ic * _product(p, "i")
         if self.kind in ("convolution", "deconvolution"):
-            weights = ic * oc // p.get("g", 1) * _product(p, "k")
+            weights = ic * oc // max(1, p.get("g", 1)) * _product(p, "k")
             return {"src": src, "wei": weights, "bia": oc, "dst": mb * oc * _product(p, "o")}
         if self.kind == "inner_product":
             return {"src": src, "wei": ic * oc * _product(p, "i"), "bia": oc, "dst": mb * oc}

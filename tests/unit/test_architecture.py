@@ -245,6 +245,7 @@ ROOMS = (
     "kernel_bench",
     "scenarios",
     "profiling",
+    "log_replay",
     "programs",
     "inference",
     "attempts",

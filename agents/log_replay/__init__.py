@@ -1,0 +1,1 @@
+"""Replays of a log's primitives on this host, without a farm."""

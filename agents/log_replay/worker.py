@@ -1,0 +1,55 @@
+"""`python -m agents.log_replay.worker`: a helper that runs kernels alone, launched for it.
+
+It serves a LogReplays.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import torch
+
+from agents.host.cpu_watch import CpuWatch
+from agents.host.disturbance import objections
+from agents.profiling.capture import enable_onednn_verbose, flush
+from agents.profiling.replay import LEAST_RUNS, LONGEST_S, kernel_call, replayed
+from controller.contracts.policy import load_policy
+from controller.contracts.replay import REPLAY_LOG, LogReplayed, LogReplays, Replayed
+from controller.platform.helper_main import Replies, serve
+from controller.stats.order_statistics import samples_outside
+
+POLICY: Final = "ci"
+
+
+def handle(wanted: LogReplays, replies: Replies) -> None:
+    """Run all kernels, those that come first surely."""
+    enable_onednn_verbose(Path(wanted.folder) / REPLAY_LOG)
+    samples_outside(LEAST_RUNS)  # loads SciPy before anything is timed
+    watch = CpuWatch()
+    with watch.timing():
+        done = tuple(_all(wanted, replies))
+    flush()
+    disturbed = objections(watch.timed, load_policy(POLICY))
+    replies.answer(LogReplayed(replayed=done, disturbed=disturbed, threads=torch.get_num_threads()))
+
+
+def _all(wanted: LogReplays, replies: Replies) -> Iterator[Replayed]:
+    ends = time.monotonic() + wanted.time_limit_s
+    longest_s = min(LONGEST_S, wanted.time_limit_s / max(1, len(wanted.tasks)))
+    for number, task in enumerate(wanted.tasks):
+        if time.monotonic() > ends:
+            limit = f"the time limit of {wanted.time_limit_s:g} s had passed"
+            yield Replayed(key=task.key, refused=limit)
+            continue
+        if number and number % 20 == 0:
+            replies.progress(f"{number} of {len(wanted.tasks)} kernels were replayed")
+        yield replayed(number, task.key, partial(kernel_call, task), longest_s)
+
+
+if __name__ == "__main__":
+    sys.exit(serve(LogReplays, handle))

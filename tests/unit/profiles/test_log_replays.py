@@ -1,0 +1,259 @@
+"""A log's primitives as kernels of torch: which, with which inputs, and which not and why."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from controller.cli.main import app
+from controller.contracts.errors import UserError
+from controller.contracts.replay import KernelReplay, LogReplayed, Replayed
+from controller.profiles.files import read
+from controller.profiles.importing import import_file
+from controller.profiles.log_projecting import log_projected, step_seconds
+from controller.profiles.log_replays import planned_replays
+from controller.profiles.marks import REPLAY
+from controller.profiles.model import Profile
+
+CONVOLUTION = (
+    "cpu,convolution,brg_conv_fwd:avx2,forward_training,src:f32::blocked:acdb::f0 "
+    "wei:f32:a:blocked:Acdb32a::f0 bia:f32:a:blocked:a::f0 dst:f32::blocked:acdb::f0,"
+    "attr-scratchpad:user,alg:convolution_direct,"
+    "g4mb2_ic32oc64_ih32oh16kh3sh2dh0ph1_iw32ow16kw3sw2dw0pw1"
+)
+PLAIN = CONVOLUTION.replace("src:f32::blocked:acdb", "src:f32:a:blocked:aBcd8b").replace(
+    "dst:f32::blocked:acdb", "dst:f32:a:blocked:aBcd8b"
+)
+INNER = (
+    "cpu,inner_product,brgemm:avx2,forward_training,src:bf16::blocked:ab::f0 "
+    "wei:bf16:a:blocked:ab::f0 bia:undef::undef::: dst:bf16::blocked:ab::f0,,,mb8ic16oc4"
+)
+MATMUL = (
+    "cpu,matmul,brg_matmul:avx2,undef,src:f32::blocked:ab::f0 wei:f32::blocked:ba::f0 "
+    "dst:f32::blocked:ab::f0,,,128x64:64x32"
+)
+REORDER = (
+    "cpu,reorder,jit:uni,undef,src:f32::blocked:abcd::f0 dst:f32::blocked:acdb::f0,,,2x64x32x32"
+)
+
+
+def log_of(*bodies: str, repeats: int = 4, milliseconds: float = 1.0) -> bytes:
+    lines = [f"onednn_verbose,v1,primitive,exec,{body},{milliseconds}\n" for body in bodies]
+    return "".join(lines * repeats).encode()
+
+
+def imported(tmp_path: Path, *bodies: str) -> Profile:
+    file = tmp_path / "it.log"
+    file.write_bytes(log_of(*bodies))
+    return import_file(file)
+
+
+def task_of(tmp_path: Path, body: str) -> KernelReplay:
+    planned = planned_replays(imported(tmp_path, body, REORDER).primitives)
+    assert planned.refused.keys() == {REORDER}
+    return planned.tasks[body]
+
+
+def refusal_of(tmp_path: Path, body: str) -> str:
+    return planned_replays(imported(tmp_path, body, REORDER).primitives).refused[body]
+
+
+def test_a_convolution_has_sizes_layout_stride_and_groups(tmp_path: Path) -> None:
+    task = task_of(tmp_path, CONVOLUTION)
+    assert task.kernel == "aten::convolution"
+    dims, strides = json.loads(task.dims), json.loads(task.strides)
+    assert dims[:3] == [[2, 32, 32, 32], [64, 8, 3, 3], [64]]
+    assert strides[0] == [32 * 32 * 32, 1, 32 * 32, 32]
+    assert strides[1] == [72, 1, 24, 8]
+    assert json.loads(task.dtypes)[:4] == ["float", "float", "float", ""]
+    window = ["[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "4"]
+    assert json.loads(task.values)[3:] == window
+    assert json.loads(task_of(tmp_path, PLAIN).strides)[0] == [32768, 1024, 32, 1]
+
+
+@pytest.mark.parametrize(
+    ("propagation", "mask"),
+    [("backward_data", "[True, False, False]"), ("backward_weights", "[False, True, True]")],
+)
+def test_its_gradients(tmp_path: Path, propagation: str, mask: str) -> None:
+    task = task_of(tmp_path, CONVOLUTION.replace("forward_training", propagation))
+    assert task.kernel == "aten::convolution_backward"
+    assert json.loads(task.dims)[:3] == [[2, 64, 16, 16], [2, 32, 32, 32], [64, 8, 3, 3]]
+    assert json.loads(task.values)[3] == "[64]"
+    assert json.loads(task.values)[-1] == mask
+
+
+def test_a_deconvolution_turns_its_ends(tmp_path: Path) -> None:
+    body = CONVOLUTION.replace("convolution", "deconvolution", 1).replace(
+        "g4mb2_ic32oc64_ih32oh16kh3sh2dh0ph1_iw32ow16kw3sw2dw0pw1",
+        "mb2_ic64oc32_ih16oh32kh3sh2dh0ph1_iw16ow32kw3sw2dw0pw1",
+    )
+    task = task_of(tmp_path, body)
+    assert json.loads(task.dims)[:2] == [[2, 64, 16, 16], [64, 32, 3, 3]]
+    assert json.loads(task.values)[6:8] == ["True", "[1, 1]"]
+
+
+def test_post_operations_are_kept_or_refused(tmp_path: Path) -> None:
+    with_relu = CONVOLUTION.replace("attr-scratchpad:user", "attr-post-ops:eltwise_relu")
+    task = task_of(tmp_path, with_relu)
+    assert task.kernel == "mkldnn::_convolution_pointwise"
+    assert "'relu'" in json.loads(task.values)
+    for post_ops in ("sum", "eltwise_relu+sum:1", "binary_add:f32:1"):
+        body = CONVOLUTION.replace("attr-scratchpad:user", f"attr-post-ops:{post_ops}")
+        assert f"post-operations {post_ops}" in refusal_of(tmp_path, body)
+
+
+def test_products(tmp_path: Path) -> None:
+    forward = task_of(tmp_path, INNER)
+    assert forward.kernel == "mkldnn::_linear_pointwise"
+    assert json.loads(forward.dims)[:2] == [[8, 16], [4, 16]]
+    assert json.loads(forward.dtypes)[0] == "c10::BFloat16"
+    weights = task_of(tmp_path, INNER.replace("forward_training", "backward_weights"))
+    assert (weights.kernel, json.loads(weights.dims)) == ("aten::mm", [[4, 8], [8, 16]])
+    assert json.loads(weights.strides) == [[1, 4], [16, 1]]
+    product = task_of(tmp_path, MATMUL)
+    assert (product.kernel, json.loads(product.dims)) == ("aten::mm", [[128, 64], [64, 32]])
+    assert json.loads(product.strides) == [[64, 1], [1, 64]]
+    batches = task_of(
+        tmp_path,
+        MATMUL.replace(":ab", ":abc")
+        .replace(":ba", ":acb")
+        .replace("128x64:64x32", "3x128x64:3x64x32"),
+    )
+    assert (batches.kernel, json.loads(batches.dims)) == ("aten::bmm", [[3, 128, 64], [3, 64, 32]])
+    assert json.loads(batches.strides) == [[8192, 64, 1], [2048, 1, 64]]
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (CONVOLUTION.replace("cpu", "gpu"), "it ran on engine gpu"),
+        (CONVOLUTION.replace("f32", "s8"), "no kernel of torch takes s8"),
+        (CONVOLUTION.replace("wei:f32", "wei:bf16"), "no kernel of torch takes bf16 and f32"),
+        (CONVOLUTION.replace("forward_training", "sideways"), "propagation sideways"),
+        (CONVOLUTION.replace("g4", "g5"), "5 groups do not divide"),
+        (CONVOLUTION.replace("g4", "g0"), "sizes are not known"),
+        (CONVOLUTION.replace("ph1", "ph0"), "padding is not the same"),
+        (CONVOLUTION.replace("mb2", "mb-2"), "sizes are not known"),
+        (CONVOLUTION.replace("mb2", "mb0"), "sizes are not known"),
+        (CONVOLUTION.replace("sh2", "sh0"), "strides are not known"),
+        (CONVOLUTION.replace("mb2", "mb200000"), "GiB, above 4"),
+        (CONVOLUTION.replace("g4mb2_ic32oc64", "g1mb40_ic4096oc4096"), "FLOPs, above 2e+12"),
+        (CONVOLUTION.replace("ih32oh16", "oh16"), "it has no size ih"),
+        (INNER.replace("ic16", "ic99999999999999"), "GiB, above 4"),
+        (MATMUL.replace("128x64:64x32", "*x64:64x32"), "sizes are not known"),
+        (MATMUL.replace("inner_product", "rnn").replace("matmul", "rnn"), "torch runs no rnn"),
+        (REORDER.replace("64", "65"), "no kernel that was replayed has this reorder"),
+    ],
+)
+def test_what_is_not_replayed_says_why(tmp_path: Path, body: str, why: str) -> None:
+    assert why in refusal_of(tmp_path, body)
+
+
+def test_no_damage_of_a_body_escapes(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    for _ in range(600):
+        body = list(rng.choice((CONVOLUTION, INNER, MATMUL)))
+        for _ in range(rng.randint(1, 4)):
+            body[rng.randrange(4, len(body))] = rng.choice("0159-xgab:,_ ")
+        try:
+            rows = imported(tmp_path, "".join(body), REORDER).primitives
+        except UserError:
+            continue
+        planned = planned_replays(rows)
+        assert planned.tasks.keys() | planned.refused.keys() == {row.body for row in rows}
+
+
+def projected(
+    tmp_path: Path, replays: str, *bodies: str, done: LogReplayed | None = None
+) -> Profile:
+    profile = imported(tmp_path, *bodies)
+    planned = planned_replays(profile.primitives)
+    keys = dict.fromkeys(task.key for task in planned.tasks.values())
+    given = done or LogReplayed(
+        replayed=tuple(Replayed(key=key, samples=(0.003,) * 11) for key in keys), threads=2
+    )
+    return log_projected(profile, planned, given, BytesIO(replays.encode()), [0.002] * 4)
+
+
+def replay_log(body: str, milliseconds: float, number: int = 0) -> str:
+    line = f"onednn_verbose,v1,primitive,exec,{body},{milliseconds}\n"
+    return f"{REPLAY}{number}\n{line * 11}{REPLAY}\n"
+
+
+def test_only_equal_primitives_are_compared(tmp_path: Path) -> None:
+    """By body; else by work, whatever the implementation is; of products, the whole kernel."""
+    same = projected(tmp_path, replay_log(CONVOLUTION, 0.5), CONVOLUTION, REORDER)
+    assert same.summary.efficiency == pytest.approx(0.5)
+    assert same.summary.replayed == pytest.approx(0.5)
+    other = CONVOLUTION.replace("brg_conv_fwd:avx2", "jit:avx512")
+    assert projected(tmp_path, replay_log(other, 0.5), CONVOLUTION, REORDER).summary.efficiency
+    for unlike in (
+        CONVOLUTION.replace("ih32", "ih64"),
+        CONVOLUTION.replace("f32", "bf16"),
+        PLAIN,
+        CONVOLUTION.replace("forward_training", "backward_data"),
+        CONVOLUTION.replace("attr-scratchpad:user", "attr-post-ops:eltwise_relu"),
+    ):
+        found = projected(tmp_path, replay_log(unlike, 0.5), CONVOLUTION, REORDER)
+        assert found.summary.efficiency is None
+        told = "not replayed, 50.0% of the time: convolution FWD_D: no kernel ran it as that"
+        assert any(told in note for note in found.summary.notes)
+    whole = projected(tmp_path, "", MATMUL, REORDER)
+    assert whole.summary.efficiency == pytest.approx(3.0)
+
+
+def test_what_was_refused_or_disturbed_is_said(tmp_path: Path) -> None:
+    task = planned_replays(imported(tmp_path, CONVOLUTION, REORDER).primitives).tasks[CONVOLUTION]
+    refused = Replayed(key=task.key, refused="RuntimeError: no")
+    done = LogReplayed(replayed=(refused,), disturbed=("others worked",), threads=1)
+    found = projected(tmp_path, "", CONVOLUTION, REORDER, done=done)
+    assert found.summary.validity == "DISTURBED"
+    assert found.summary.reasons == ("replays: others worked",)
+    notes = "\n".join(found.summary.notes)
+    assert "convolution FWD_D: RuntimeError: no" in notes
+    assert "reorder: no kernel that was replayed has this reorder" in notes
+    assert "replayed by 1 threads; the log tells none" in notes
+
+
+def test_each_step_s_seconds() -> None:
+    log = log_of(CONVOLUTION, REORDER, repeats=3, milliseconds=2.0)
+    assert step_seconds(BytesIO(log), 3, 6.0) == pytest.approx([0.004] * 3)
+
+
+def test_a_log_of_this_host_is_projected_here(tmp_path: Path) -> None:
+    """Every convolution and the product of a real step run again as what the log has."""
+    script = (
+        "import torch\n"
+        "m = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 3, 2, 1), torch.nn.Conv2d(16, 16, 1),\n"
+        "  torch.nn.ConvTranspose2d(16, 8, 2, 2)).to(memory_format=torch.channels_last)\n"
+        "x = torch.randn(2, 3, 64, 64).to(memory_format=torch.channels_last)\n"
+        "for _ in range(4): m(x).sum().backward()\n"
+    )
+    environ = {**os.environ, "ONEDNN_VERBOSE": "profile_exec", "OMP_NUM_THREADS": "2"}
+    command = [sys.executable, "-P", "-c", script]
+    log, folder = tmp_path / "step.log", tmp_path / "profile"
+    log.write_bytes(subprocess.run(command, env=environ, capture_output=True, check=True).stdout)
+    options = ("--project", "--time-limit", "20", "-o", str(folder))
+    done = CliRunner().invoke(app, ["profile", "import", str(log), *options])
+    assert done.exit_code == 0, done.exception
+    rows = [row for row in read(folder).primitives if "convolution" in row.primitive]
+    assert {row.direction for row in rows} == {"FWD_D", "BWD_D", "BWD_W"}
+    assert [row.body for row in rows if row.replay is None] == []
+    assert read(folder).summary.efficiency
+
+
+def test_a_trace_and_a_limit_without_replays_are_refused(tmp_path: Path) -> None:
+    log = tmp_path / "it.log"
+    log.write_bytes(log_of(CONVOLUTION, REORDER))
+    alone = CliRunner().invoke(app, ["profile", "import", str(log), "--time-limit", "5"])
+    assert isinstance(alone.exception, UserError)
+    assert "Add --project" in str(alone.exception)
