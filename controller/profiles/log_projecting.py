@@ -68,9 +68,9 @@ def _samples_by_body(
         if primitive is None:
             continue
         task = planned.tasks.get(row.body)
-        whole = samples.get(task.key) if task and is_product(primitive) else None
-        if seconds := samples.get(row.body) or alike.get(likeness(primitive)) or whole:
-            yield row.body, seconds
+        whole = samples.get(task.key, ()) if task and is_product(primitive) else ()
+        if found := samples.get(row.body) or alike.get(likeness(primitive)) or whole:
+            yield row.body, found
 
 
 def _thread_notes(profile: Profile, done: LogReplayed) -> Iterator[str]:
