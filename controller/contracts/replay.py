@@ -6,6 +6,8 @@ from typing import Final, Literal
 
 from controller.contracts.base import Contract
 
+OPAQUE: Final = "mkldnn"
+
 
 class KernelReplay(Contract):
     """A kernel to run alone, with its inputs as in a trace."""
@@ -15,7 +17,10 @@ class KernelReplay(Contract):
     dims: str
     strides: str
     dtypes: str
+    """Names as in traces; OPAQUE before one: the tensor is given to oneDNN first."""
     values: str
+    gradients: bool = False
+    """Whether each call computes the gradients of its tensors, too."""
 
 
 class LayerReplay(Contract):

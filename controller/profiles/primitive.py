@@ -32,7 +32,9 @@ _MEMORY = re.compile(
     r"(?P<role>\w+?)[_:](?P<dtype>" + "|".join(_DTYPES) + r"):(?P<properties>[^:]*)"
     r":(?P<kind>[^:]*):(?P<tag>[^:]*)(?::(?P<strides>[\dx*]*))?"
 )
-_PARAMETER = re.compile(r"([a-z]+)(-?\d+)")
+_PARAMETER = re.compile(r"([a-z]+)(-?[0-9]{1,15})(?![0-9])")
+_SIZES = re.compile(r"[0-9]{1,15}(x[0-9]{1,15}){1,11}")
+"""Sizes of a tensor: oneDNN's have 12 dimensions at most."""
 _POST_OPS = re.compile(r"attr-post-ops:(\S+)|post_ops:'([^']*)'")
 _DIRECTIONS = {
     "forward_training": "FWD_D",
@@ -199,10 +201,10 @@ def _algorithm(auxiliary: str) -> str:
 
 def _matmul(problem: str) -> dict[str, int]:
     """Return batch, m, n and k of `[B×]MxK:[B×]KxN[:…]`; nothing if a size is open."""
-    sides = [part.split("x") for part in problem.split(":")[:2]]
-    if len(sides) != 2 or any(len(s) < 2 or not all(n.isdigit() for n in s) for s in sides):
+    sides = problem.split(":")[:2]
+    if len(sides) != 2 or not all(_SIZES.fullmatch(side) for side in sides):
         return {}
-    source, weights = ([int(n) for n in side] for side in sides)
+    source, weights = ([int(n) for n in side.split("x")] for side in sides)
     batch = 1
     for number in source[:-2]:
         batch *= number
