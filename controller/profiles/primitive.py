@@ -33,8 +33,10 @@ _MEMORY = re.compile(
     r":(?P<kind>[^:]*):(?P<tag>[^:]*)(?::(?P<strides>[\dx*]*))?"
 )
 _PARAMETER = re.compile(r"([a-z]+)(-?[0-9]{1,15})(?![0-9])")
-_SIZES = re.compile(r"[0-9]{1,15}(x[0-9]{1,15}){1,11}")
-"""Sizes of a tensor: oneDNN's have 12 dimensions at most."""
+_SIZE = re.compile(r"[0-9]{1,15}")
+_SIZES = re.compile(r"[0-9]{1,15}(x[0-9]{1,15})+")
+_MOST_DIMENSIONS = 12
+"""Of oneDNN's tensors; a damaged line may have more."""
 _POST_OPS = re.compile(r"attr-post-ops:(\S+)|post_ops:'([^']*)'")
 _DIRECTIONS = {
     "forward_training": "FWD_D",
@@ -178,6 +180,8 @@ def primitive_of(body: str) -> Primitive | None:
     found = [_MEMORY.match(token) for token in memory.split()]
     if not problem or not found or None in found:
         return None
+    if any(sizes.count("x") >= _MOST_DIMENSIONS for sizes in problem.split(":")):
+        return None
     return Primitive(
         engine=engine,
         kind=kind,
@@ -222,5 +226,5 @@ def _product(parameters: Mapping[str, int], prefix: str) -> int:
 def _elements(dimensions: str) -> int:
     found = 1
     for number in dimensions.split("x"):
-        found *= int(number) if number.isdigit() else 1
+        found *= int(number) if _SIZE.fullmatch(number) else 1
     return found

@@ -197,7 +197,11 @@ def test_only_equal_primitives_are_compared(tmp_path: Path) -> None:
     assert same.summary.efficiency == pytest.approx(0.5)
     assert same.summary.replayed == pytest.approx(0.5)
     other = CONVOLUTION.replace("brg_conv_fwd:avx2", "jit:avx512")
-    assert projected(tmp_path, replay_log(other, 0.5), CONVOLUTION, REORDER).summary.efficiency
+    elsewhere = projected(tmp_path, replay_log(other, 0.5), CONVOLUTION, REORDER).summary
+    assert elsewhere.efficiency == pytest.approx(0.5)
+    ran = "50.0% of the time: convolution brg_conv_fwd:avx2 ran as jit:avx512"
+    assert [ran in note for note in elsewhere.notes].count(True) == 1
+    assert not any("another implementation" in note for note in same.summary.notes)
     for unlike in (
         CONVOLUTION.replace("ih32", "ih64"),
         CONVOLUTION.replace("f32", "bf16"),

@@ -1,4 +1,4 @@
-"""A log's primitives that torch runs on tensors given to oneDNN: as which kernels, and which not."""
+"""Primitives that torch runs on tensors given to oneDNN: as which kernels, and which not."""
 
 from __future__ import annotations
 
