@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+import psutil
 import torch
 
 from agents.host.cpu_watch import CpuWatch
@@ -24,6 +25,8 @@ from controller.platform.helper_main import Replies, serve
 from controller.stats.order_statistics import samples_outside
 
 POLICY: Final = "ci"
+COPIES: Final = 6
+"""Most copies of a kernel's tensors at a time: as made, as laid out by oneDNN, and gradients."""
 
 
 def handle(wanted: LogReplays, replies: Replies) -> None:
@@ -48,7 +51,17 @@ def _all(wanted: LogReplays, replies: Replies) -> Iterator[Replayed]:
             continue
         if number and number % 20 == 0:
             replies.progress(f"{number} of {len(wanted.tasks)} kernels were replayed")
+        available = psutil.virtual_memory().available
+        if task.bytes * COPIES > available:
+            yield Replayed(key=task.key, refused=too_large(task.bytes, available))
+            continue
         yield replayed(number, task.key, partial(kernel_call, task), longest_s)
+
+
+def too_large(size: float, available: float) -> str:
+    """Return why tensors of so many bytes are not replayed with so many bytes of memory."""
+    needed, free = size * COPIES / 2**30, available / 2**30
+    return f"it may take {needed:.3g} GiB of memory, and this host has {free:.3g}"
 
 
 if __name__ == "__main__":

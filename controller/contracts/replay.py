@@ -21,6 +21,8 @@ class KernelReplay(Contract):
     values: str
     gradients: bool = False
     """Whether each call computes the gradients of its tensors, too."""
+    bytes: float = 0.0
+    """Bytes of its tensors, those it returns as well; 0 if not known."""
 
 
 class LayerReplay(Contract):

@@ -87,21 +87,26 @@ def task_of(primitive: Primitive) -> KernelReplay:
             return OPAQUE_MAKERS[primitive.kind](primitive)
         if primitive.kind not in makers:
             raise NotReplayable(f"torch runs no {primitive.kind} by oneDNN")
-        _require_sane(primitive)
+        size = _sane_bytes(primitive)
         name, arguments = makers[primitive.kind](primitive)
-    except KeyError as size:
-        raise NotReplayable(f"it has no size {size.args[0]}") from size
-    return replay_of(name, arguments)
+    except KeyError as unknown:
+        raise NotReplayable(f"it has no size {unknown.args[0]}") from unknown
+    return replay_of(name, arguments, size=size)
 
 
-def _require_sane(primitive: Primitive) -> None:
-    """Raise NotReplayable for sizes that are none, or too large for a replay."""
+def _sane_bytes(primitive: Primitive) -> float:
+    """Return the bytes of its tensors, all in fp32, whichever of them the log describes.
+
+    Raises NotReplayable for sizes that are none, or too large for a replay.
+    """
     if any(size < 0 for size in primitive.parameters.values()) or not primitive.parameters:
         raise NotReplayable("its sizes are not known")
-    size, work = primitive.bytes(), primitive.flops()
-    if size is None or work is None or min(size, work) <= 0:
+    elements, work = primitive.elements().values(), primitive.flops()
+    if not work or work < 0 or not elements or min(elements) < 1:
         raise NotReplayable("its sizes are not known")
+    size = 4.0 * sum(elements)
     require_limits(size, work)
+    return size
 
 
 def _convolution(primitive: Primitive) -> tuple[str, list[Argument]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Final
 
 from controller.contracts.replay import KernelReplay
@@ -57,7 +58,11 @@ def _binary(primitive: Primitive) -> KernelReplay:
     kernels = {"binary_mul": "aten::mul", "binary_add": "aten::add"}
     if primitive.algorithm not in kernels:
         raise _none_of(primitive)
-    sources = [_tensor(primitive, dims) for dims in _dimensions(primitive, 2)]
+    sides = _dimensions(primitive, 2)
+    if len(sides[0]) != len(sides[1]):
+        raise NotReplayable("its sizes are not known")
+    require_limits(4.0 * prod(map(max, *sides)))  # of a product of row and column
+    sources = [_tensor(primitive, dims) for dims in sides]
     return _replay(primitive, kernels[primitive.algorithm], sources)
 
 
@@ -118,7 +123,7 @@ def _pooling(primitive: Primitive) -> KernelReplay:
 
 def _rounds_up(p: Mapping[str, int], axes: Sequence[str]) -> bool:
     """Return whether a pooling's output is rounded up; raises NotReplayable if it is neither."""
-    if any(p[f"s{axis}"] < 1 or p[f"k{axis}"] < 1 or p[f"p{axis}"] < 0 for axis in axes):
+    if any(p[f"s{a}"] < 1 or not 0 <= 2 * p[f"p{a}"] <= p[f"k{a}"] for a in axes):
         raise NotReplayable("its window is not known")
     reach = [p[f"i{a}"] + 2 * p[f"p{a}"] - p[f"k{a}"] for a in axes]
     found = [p[f"o{a}"] - 1 for a in axes]
@@ -140,10 +145,8 @@ def _rnn(primitive: Primitive) -> KernelReplay:
         raise NotReplayable("torch runs no LSTM with projections by oneDNN")
     dtype, gates = dtype_of(primitive), 4 * hidden
     # A step's gates are kept for the gradients.
-    require_limits(
-        4.0 * steps * batch * (width + 8 * hidden) + 4.0 * gates * (width + hidden),
-        2.0 * steps * batch * gates * (width + hidden),
-    )
+    size = 4.0 * (steps * batch * (width + 8 * hidden) + gates * (width + hidden))
+    require_limits(size, 2.0 * steps * batch * gates * (width + hidden))
     sizes = (
         [steps, batch, width],
         [gates, width],
@@ -165,11 +168,14 @@ def _rnn(primitive: Primitive) -> KernelReplay:
         value(primitive.direction != "FWD_I"),  # train
     ]
     tensors = [tensor(dims, dtype) for dims in sizes]
-    return _replay(primitive, "aten::mkldnn_rnn_layer", [*tensors, *settings])
+    return _replay(primitive, "aten::mkldnn_rnn_layer", [*tensors, *settings], size)
 
 
-def _replay(primitive: Primitive, kernel: str, arguments: Sequence[Argument]) -> KernelReplay:
-    return replay_of(kernel, arguments, gradients=primitive.direction.startswith("BWD"))
+def _replay(
+    primitive: Primitive, kernel: str, arguments: Sequence[Argument], size: float = 0.0
+) -> KernelReplay:
+    back = primitive.direction.startswith("BWD")
+    return replay_of(kernel, arguments, gradients=back, size=size)
 
 
 def _tensor(primitive: Primitive, dims: Sequence[int]) -> Argument:

@@ -137,11 +137,11 @@ class Primitive:
 
     def bytes(self) -> float | None:
         """Return the bytes of its tensors, each counted once; None if unknown."""
-        elements = self._elements()
+        elements = self.elements()
         found = [elements[m.role] * _DTYPES[m.dtype] for m in self.memory if m.role in elements]
         return float(sum(found)) if found else None
 
-    def _elements(self) -> Mapping[str, int]:
+    def elements(self) -> Mapping[str, int]:
         """Return the number of elements of each tensor that follows from the problem."""
         p = self.parameters
         if self.kind == "matmul" and p:

@@ -86,10 +86,13 @@ def value(scalar: bool | int | float | str) -> Argument:
 
 
 def replay_of(
-    kernel: str, arguments: Sequence[Argument], *, gradients: bool = False
+    kernel: str, arguments: Sequence[Argument], *, gradients: bool = False, size: float = 0.0
 ) -> KernelReplay:
-    """Return the task that runs a kernel; raises NotReplayable for tensors that are too large."""
-    require_small(arguments)
+    """Return the task that runs a kernel; raises NotReplayable for tensors that are too large.
+
+    size: bytes of all its tensors, if they are more than the arguments'.
+    """
+    size = max(size, _bytes_of(arguments))
     dims, strides, dtypes, told = (
         json.dumps([list(one) if not isinstance(one, str) else one for one in column])
         for column in (
@@ -108,15 +111,18 @@ def replay_of(
         dtypes=dtypes,
         values=told,
         gradients=gradients,
+        bytes=size,
     )
 
 
-def require_small(arguments: Sequence[Argument]) -> None:
-    """Raise NotReplayable for tensors that are empty, or too large for this host's memory."""
+def _bytes_of(arguments: Sequence[Argument]) -> float:
+    """Return the bytes of arguments in fp32; raises NotReplayable if some are empty or too large."""
     tensors = [argument for argument in arguments if argument.dtype]
     if any(size < 1 for argument in tensors for size in argument.dims):
         raise NotReplayable("its sizes are not known")
-    require_limits(sum(4 * prod(argument.dims) for argument in tensors))
+    size = 4.0 * sum(prod(argument.dims) for argument in tensors)
+    require_limits(size)
+    return size
 
 
 def require_limits(size: float, work: float = 0) -> None:

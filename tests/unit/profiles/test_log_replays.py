@@ -151,6 +151,7 @@ def test_products(tmp_path: Path) -> None:
         (INNER.replace("ic16", "ic99999999999999"), "GiB, above 4"),
         (MATMUL.replace("128x64:", "9" * 5000 + "x64:"), "sizes are not known"),
         (MATMUL.replace("128x64:", "²x64:"), "sizes are not known"),
+        (MATMUL.split(" dst")[0] + ",,,524288x1:1x1048576", "GiB, above 4"),
         (MATMUL.replace("128x64:64x32", "*x64:64x32"), "sizes are not known"),
         (MATMUL.replace("matmul", "shuffle"), "torch runs no shuffle"),
         (REORDER.replace("64", "65"), "no kernel that was replayed has this reorder"),

@@ -105,6 +105,8 @@ def test_a_pooling_rounds_its_output_up_or_down() -> None:
         (SUM.replace("sum,jit", "sum,x").replace(" dst", " src:f32::blocked:ab::f0 dst"), "two"),
         (BINARY.replace("mul", "div"), "torch runs no binary_div"),
         (BINARY.replace(":8x16", ""), "sizes are not known"),
+        (BINARY.replace("8x16:8x16", "1000000x1:1x1000000"), "GiB, above 4"),
+        (POOL.replace("ph0", "ph9"), "window is not known"),
         (SOFTMAX.replace("accurate", "log"), "torch runs no softmax_log"),
         (SOFTMAX.replace("axis:1", "axis:77"), "torch runs no softmax_accurate axis:77"),
         (NORM.replace("flags:CH", "flags:CHR"), "fuses nothing"),
