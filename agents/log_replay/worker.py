@@ -35,13 +35,14 @@ def handle(wanted: LogReplays, replies: Replies) -> None:
     samples_outside(LEAST_RUNS)  # loads SciPy before anything is timed
     watch = CpuWatch()
     with watch.timing():
-        done = tuple(_all(wanted, replies))
+        done = tuple(replay_all(wanted, replies))
     flush()
     disturbed = objections(watch.timed, load_policy(POLICY))
     replies.answer(LogReplayed(replayed=done, disturbed=disturbed, threads=torch.get_num_threads()))
 
 
-def _all(wanted: LogReplays, replies: Replies) -> Iterator[Replayed]:
+def replay_all(wanted: LogReplays, replies: Replies) -> Iterator[Replayed]:
+    """Yield the result of each task; those too large for the memory, or too late, are refused."""
     ends = time.monotonic() + wanted.time_limit_s
     longest_s = min(LONGEST_S, wanted.time_limit_s / max(1, len(wanted.tasks)))
     for number, task in enumerate(wanted.tasks):

@@ -116,7 +116,7 @@ def replay_of(
 
 
 def _bytes_of(arguments: Sequence[Argument]) -> float:
-    """Return the bytes of arguments in fp32; raises NotReplayable if some are empty or too large."""
+    """Return the bytes of arguments in fp32; raises NotReplayable for empty or too large ones."""
     tensors = [argument for argument in arguments if argument.dtype]
     if any(size < 1 for argument in tensors for size in argument.dims):
         raise NotReplayable("its sizes are not known")

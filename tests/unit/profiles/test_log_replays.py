@@ -7,15 +7,17 @@ import os
 import random
 import subprocess
 import sys
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from agents.log_replay.worker import replay_all
 from controller.cli.main import app
 from controller.contracts.errors import UserError
-from controller.contracts.replay import KernelReplay, LogReplayed, Replayed
+from controller.contracts.replay import KernelReplay, LogReplayed, LogReplays, Replayed
+from controller.platform.helper_main import Replies
 from controller.profiles.files import read
 from controller.profiles.importing import import_file
 from controller.profiles.log_projecting import log_projected, step_seconds
@@ -229,6 +231,15 @@ def test_what_was_refused_or_disturbed_is_said(tmp_path: Path) -> None:
     assert "convolution FWD_D: RuntimeError: no" in notes
     assert "reorder: no kernel that was replayed has this reorder" in notes
     assert "replayed by 1 threads; the log tells none" in notes
+
+
+def test_no_memory_is_taken_that_the_host_has_not(tmp_path: Path) -> None:
+    """A kernel that would need more is refused before its tensors are made."""
+    task = task_of(tmp_path, CONVOLUTION).model_copy(update={"bytes": 2.0**60})
+    wanted = LogReplays(tasks=(task,), folder=str(tmp_path), time_limit_s=60.0)
+    (refused,) = replay_all(wanted, Replies(StringIO()))
+    assert refused.refused
+    assert "6.44e+09 GiB of memory, and this host has" in refused.refused
 
 
 def test_each_step_s_seconds() -> None:
