@@ -129,8 +129,9 @@ def _call_of(task: Replay, backend: TrainingBackend) -> Callable[[], object]:
 def kernel_call(task: KernelReplay) -> Callable[[], object]:
     """Return a call of the kernel; raises torch's error if there is no such kernel."""
     namespace, _, name = task.kernel.partition("::")
+    name, _, overload = name.partition(".")
     packet = getattr(getattr(torch.ops, namespace), name)
-    op = getattr(packet, "default", packet)
+    op = getattr(packet, overload or "default", packet)
     inputs = [json.loads(text or "[]") for text in (task.dims, task.strides, task.dtypes)]
     values = json.loads(task.values or "[]")
     arguments = [

@@ -64,8 +64,8 @@ def _samples_by_body(
     """Yield what each primitive took: itself, else one that does the same work, else, of a matrix
     product, the whole kernel."""
     alike: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    for primitive, seconds in _replayed(samples):
-        alike[likeness(primitive)] += seconds
+    for ran, seconds in _replayed(samples):
+        alike[likeness(ran)] += seconds
     for row in rows:
         primitive = primitive_of(row.body)
         if primitive is None:

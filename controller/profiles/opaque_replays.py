@@ -55,7 +55,7 @@ def _eltwise(primitive: Primitive) -> KernelReplay:
 
 
 def _binary(primitive: Primitive) -> KernelReplay:
-    kernels = {"binary_mul": "aten::mul", "binary_add": "aten::add"}
+    kernels = {"binary_mul": "aten::mul.Tensor", "binary_add": "aten::add.Tensor"}
     if primitive.algorithm not in kernels:
         raise _none_of(primitive)
     sides = _dimensions(primitive, 2)
@@ -70,7 +70,7 @@ def _sum(primitive: Primitive) -> KernelReplay:
     if sum(m.role.startswith("src") for m in primitive.memory) != 2:
         raise NotReplayable("torch adds two tensors by oneDNN, no more")
     (dims,) = _dimensions(primitive, 1)
-    return _replay(primitive, "aten::add", [_tensor(primitive, dims)] * 2)
+    return _replay(primitive, "aten::add.Tensor", [_tensor(primitive, dims)] * 2)
 
 
 def _softmax(primitive: Primitive) -> KernelReplay:

@@ -259,7 +259,7 @@ def test_a_log_of_this_host_is_projected_here(tmp_path: Path) -> None:
         "for _ in range(4):\n"
         "  m(x).sum().backward()\n"
         "  l(y)[0].sum().backward()\n"
-        "  torch.max_pool2d(torch.relu(n(z)), 2).to_dense().sum().backward()\n"
+        "  torch.max_pool2d(torch.relu(n(z)), 2, 2).to_dense().sum().backward()\n"
     )
     environ = {**os.environ, "ONEDNN_VERBOSE": "profile_exec", "OMP_NUM_THREADS": "2"}
     command = [sys.executable, "-P", "-c", script]
