@@ -16,6 +16,8 @@ from controller.profiles.reading import open_file
 from controller.runtime.log_replay import run_log_replays
 
 TIME_LIMIT_S: Final = 300.0
+MOST_STEPS: Final = 1_000_000
+"""Of which each one's time is kept."""
 
 
 def projected_here(profile: Profile, file: Path, time_limit_s: float) -> Profile:
@@ -45,10 +47,10 @@ def _threads(profile: Profile) -> int:
 
 
 def _steps_s(profile: Profile, file: Path) -> list[float]:
-    """Return each step's seconds in primitives; none if steps are not known."""
-    steps = profile.summary.steps
-    if not steps:
-        return []
+    """Return each step's seconds in primitives; none if steps are not known, or too many."""
+    steps = profile.summary.steps or 0
     calls = sum(row.calls for row in profile.primitives) * steps
+    if not 0 < steps <= min(calls, MOST_STEPS):
+        return []
     with open_file(file) as log:
         return step_seconds(log, steps, calls)
