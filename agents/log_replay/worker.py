@@ -44,7 +44,8 @@ def handle(wanted: LogReplays, replies: Replies) -> None:
 def replay_all(wanted: LogReplays, replies: Replies) -> Iterator[Replayed]:
     """Yield the result of each task; those too large for the memory, or too late, are refused."""
     ends = time.monotonic() + wanted.time_limit_s
-    longest_s = min(LONGEST_S, wanted.time_limit_s / max(1, len(wanted.tasks)))
+    # Half of the limit is for what comes before the timed calls, and for the fewest of these.
+    longest_s = min(LONGEST_S, wanted.time_limit_s / 2 / max(1, len(wanted.tasks)))
     for number, task in enumerate(wanted.tasks):
         if time.monotonic() > ends:
             limit = f"the time limit of {wanted.time_limit_s:g} s had passed"

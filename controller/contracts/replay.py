@@ -62,7 +62,7 @@ class LogReplays(Contract):
     tasks: tuple[KernelReplay, ...]
     folder: str
     """Where oneDNN's log of the replays is written, as REPLAY_LOG."""
-    threads: int = 0
+    threads: int
     """0: as many as there are cores."""
     time_limit_s: float
     """No kernel is begun after so long."""

@@ -236,7 +236,7 @@ def test_what_was_refused_or_disturbed_is_said(tmp_path: Path) -> None:
 def test_no_memory_is_taken_that_the_host_has_not(tmp_path: Path) -> None:
     """A kernel that would need more is refused before its tensors are made."""
     task = task_of(tmp_path, CONVOLUTION).model_copy(update={"bytes": 2.0**60})
-    wanted = LogReplays(tasks=(task,), folder=str(tmp_path), time_limit_s=60.0)
+    wanted = LogReplays(tasks=(task,), folder=str(tmp_path), threads=0, time_limit_s=60.0)
     (refused,) = replay_all(wanted, Replies(StringIO()))
     assert refused.refused
     assert "6.44e+09 GiB of memory, and this host has" in refused.refused
@@ -265,7 +265,7 @@ def test_a_log_of_this_host_is_projected_here(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-c", script]
     log, folder = tmp_path / "step.log", tmp_path / "profile"
     log.write_bytes(subprocess.run(command, env=environ, capture_output=True, check=True).stdout)
-    options = ("--project", "--time-limit", "20", "-o", str(folder))
+    options = ("--project", "--time-limit", "10", "-o", str(folder))
     done = CliRunner().invoke(app, ["profile", "import", str(log), *options])
     assert done.exit_code == 0, done.exception
     rows = [row for row in read(folder).primitives if row.primitive != "reorder"]
