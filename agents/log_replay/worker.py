@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+import psutil
 import torch
 
 from agents.host.cpu_watch import CpuWatch
@@ -24,6 +25,8 @@ from controller.platform.helper_main import Replies, serve
 from controller.stats.order_statistics import samples_outside
 
 POLICY: Final = "ci"
+COPIES: Final = 6
+"""Most copies of a kernel's tensors at a time: as made, as laid out by oneDNN, and gradients."""
 
 
 def handle(wanted: LogReplays, replies: Replies) -> None:
@@ -32,15 +35,17 @@ def handle(wanted: LogReplays, replies: Replies) -> None:
     samples_outside(LEAST_RUNS)  # loads SciPy before anything is timed
     watch = CpuWatch()
     with watch.timing():
-        done = tuple(_all(wanted, replies))
+        done = tuple(replay_all(wanted, replies))
     flush()
     disturbed = objections(watch.timed, load_policy(POLICY))
     replies.answer(LogReplayed(replayed=done, disturbed=disturbed, threads=torch.get_num_threads()))
 
 
-def _all(wanted: LogReplays, replies: Replies) -> Iterator[Replayed]:
+def replay_all(wanted: LogReplays, replies: Replies) -> Iterator[Replayed]:
+    """Yield the result of each task; those too large for the memory, or too late, are refused."""
     ends = time.monotonic() + wanted.time_limit_s
-    longest_s = min(LONGEST_S, wanted.time_limit_s / max(1, len(wanted.tasks)))
+    # Half of the limit is for what comes before the timed calls, and for the fewest of these.
+    longest_s = min(LONGEST_S, wanted.time_limit_s / 2 / max(1, len(wanted.tasks)))
     for number, task in enumerate(wanted.tasks):
         if time.monotonic() > ends:
             limit = f"the time limit of {wanted.time_limit_s:g} s had passed"
@@ -48,7 +53,17 @@ def _all(wanted: LogReplays, replies: Replies) -> Iterator[Replayed]:
             continue
         if number and number % 20 == 0:
             replies.progress(f"{number} of {len(wanted.tasks)} kernels were replayed")
+        available = psutil.virtual_memory().available
+        if task.bytes * COPIES > available:
+            yield Replayed(key=task.key, refused=too_large(task.bytes, available))
+            continue
         yield replayed(number, task.key, partial(kernel_call, task), longest_s)
+
+
+def too_large(size: float, available: float) -> str:
+    """Return why tensors of so many bytes are not replayed with so many bytes of memory."""
+    needed, free = size * COPIES / 2**30, available / 2**30
+    return f"it may take {needed:.3g} GiB of memory, and this host has {free:.3g}"
 
 
 if __name__ == "__main__":

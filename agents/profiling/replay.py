@@ -25,7 +25,7 @@ from agents.profiling.capture import flush
 from agents.profiling.layers import layer_call
 from agents.profiling.names import TASKS, TIMES
 from controller.contracts.policy import Policy
-from controller.contracts.replay import KernelReplay, LayerReplay, Replay, Replayed
+from controller.contracts.replay import OPAQUE, KernelReplay, LayerReplay, Replay, Replayed
 from controller.contracts.result import Result
 from controller.profiles.marks import REPLAY
 from controller.stats.order_statistics import is_known, samples_outside
@@ -129,8 +129,9 @@ def _call_of(task: Replay, backend: TrainingBackend) -> Callable[[], object]:
 def kernel_call(task: KernelReplay) -> Callable[[], object]:
     """Return a call of the kernel; raises torch's error if there is no such kernel."""
     namespace, _, name = task.kernel.partition("::")
+    name, _, overload = name.partition(".")
     packet = getattr(getattr(torch.ops, namespace), name)
-    op = getattr(packet, "default", packet)
+    op = getattr(packet, overload or "default", packet)
     inputs = [json.loads(text or "[]") for text in (task.dims, task.strides, task.dtypes)]
     values = json.loads(task.values or "[]")
     arguments = [
@@ -142,11 +143,29 @@ def kernel_call(task: KernelReplay) -> Callable[[], object]:
         with torch.no_grad():
             return op(*arguments)
 
+    return _with_gradients(op, arguments) if task.gradients else call
+
+
+def _with_gradients(op: Callable[..., Any], arguments: list[Any]) -> Callable[[], object]:
+    """Return a call of a kernel and of the gradients of its tensors, by its first output."""
+    learned = [one for one in arguments if isinstance(one, torch.Tensor)]
+    for one in learned:
+        one.requires_grad_()
+
+    def call() -> object:
+        found = op(*arguments)
+        first = found if isinstance(found, torch.Tensor) else found[0]
+        dense = first.to_dense() if first.is_mkldnn else first
+        gradient = torch.full_like(dense, 1e-3)
+        return torch.autograd.grad(dense, learned, gradient, allow_unused=True)
+
     return call
 
 
 def _argument(dims: list[int], strides: list[int], dtype: str, value: str) -> Any:  # noqa: ANN401
     """Return an input like the recorded one; None if it was not given."""
+    if dtype.startswith(f"{OPAQUE} "):
+        return _argument(dims, strides, dtype.removeprefix(f"{OPAQUE} "), value).to_mkldnn()
     if dtype in _DTYPES and (dims or not value):
         return _tensor(dims, strides, _DTYPES[dtype])
     return ast.literal_eval(value) if value else None

@@ -6,6 +6,8 @@ from typing import Final, Literal
 
 from controller.contracts.base import Contract
 
+OPAQUE: Final = "mkldnn"
+
 
 class KernelReplay(Contract):
     """A kernel to run alone, with its inputs as in a trace."""
@@ -15,7 +17,12 @@ class KernelReplay(Contract):
     dims: str
     strides: str
     dtypes: str
+    """Names as in traces; OPAQUE before one: the tensor is given to oneDNN first."""
     values: str
+    gradients: bool = False
+    """Whether each call computes the gradients of its tensors, too."""
+    bytes: float = 0.0
+    """Bytes of its tensors, those it returns as well; 0 if not known."""
 
 
 class LayerReplay(Contract):
@@ -55,7 +62,7 @@ class LogReplays(Contract):
     tasks: tuple[KernelReplay, ...]
     folder: str
     """Where oneDNN's log of the replays is written, as REPLAY_LOG."""
-    threads: int = 0
+    threads: int
     """0: as many as there are cores."""
     time_limit_s: float
     """No kernel is begun after so long."""

@@ -9,13 +9,13 @@ from typing import BinaryIO, Final
 from controller.contracts.replay import LogReplayed
 from controller.profiles.log_replays import Planned, is_product, likeness
 from controller.profiles.model import PrimitiveRow, Profile
-from controller.profiles.primitive import primitive_of
+from controller.profiles.primitive import Primitive, primitive_of
 from controller.profiles.projecting import projected, samples_of
 from controller.profiles.validity import judged
 from controller.profiles.verbose import LogFacts, executions
 
 MOST_REASONS: Final = 8
-"""Reasons told of what was not replayed; the rest is added up."""
+"""Reasons told of what was not replayed, the rest is added up; and implementations."""
 
 
 def log_projected(
@@ -39,7 +39,11 @@ def log_projected(
         for body, task in planned.tasks.items()
     } | planned.refused
     without = [row for row in found.primitives if row.replay is None]
-    notes = (*_thread_notes(profile, done), *_reason_notes(without, reasons, found))
+    notes = (
+        *_thread_notes(profile, done),
+        *_reason_notes(without, reasons, found),
+        *_implementation_notes(found, samples),
+    )
     summary = found.summary.model_copy(update={"notes": (*found.summary.notes, *notes)})
     whole = Profile(summary, found.kernels, found.primitives)
     return judged(whole, (), tuple(f"replays: {why}" for why in done.disturbed))
@@ -60,9 +64,8 @@ def _samples_by_body(
     """Yield what each primitive took: itself, else one that does the same work, else, of a matrix
     product, the whole kernel."""
     alike: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    for body, seconds in samples.items():
-        if "|" not in body and (replayed := primitive_of(body)):
-            alike[likeness(replayed)] += seconds
+    for ran, seconds in _replayed(samples):
+        alike[likeness(ran)] += seconds
     for row in rows:
         primitive = primitive_of(row.body)
         if primitive is None:
@@ -71,6 +74,15 @@ def _samples_by_body(
         whole = samples.get(task.key, ()) if task and is_product(primitive) else ()
         if found := samples.get(row.body) or alike.get(likeness(primitive)) or whole:
             yield row.body, found
+
+
+def _replayed(
+    samples: Mapping[str, Sequence[float]],
+) -> Iterator[tuple[Primitive, Sequence[float]]]:
+    """Yield the primitives that oneDNN logged of the replays, and their seconds."""
+    for body, seconds in samples.items():
+        if "|" not in body and (primitive := primitive_of(body)):
+            yield primitive, seconds
 
 
 def _thread_notes(profile: Profile, done: LogReplayed) -> Iterator[str]:
@@ -97,3 +109,20 @@ def _reason_notes(
         yield f"not replayed, {seconds / whole_s:.1%} of the time: {kind}: {why}"
     if rest := sum(seconds for _, seconds in largest[MOST_REASONS:]):
         yield f"not replayed, {rest / whole_s:.1%} of the time: others"
+
+
+def _implementation_notes(found: Profile, samples: Mapping[str, Sequence[float]]) -> Iterator[str]:
+    """Yield how much of the primitives' time was replayed by another implementation, and which."""
+    here = {likeness(primitive): primitive.implementation for primitive, _ in _replayed(samples)}
+    whole_s = sum(row.seconds for row in found.primitives)
+    spent: dict[str, float] = defaultdict(float)
+    for row in found.primitives:
+        primitive = primitive_of(row.body)
+        if primitive is None or row.replay is None or row.body in samples:
+            continue
+        ran = here.get(likeness(primitive))
+        if ran and ran != row.implementation:
+            spent[f"{row.primitive} {row.implementation} ran as {ran}"] += row.seconds
+    largest = sorted(spent.items(), key=lambda item: -item[1])
+    for pair, seconds in largest[:MOST_REASONS]:
+        yield f"replayed by another implementation, {seconds / whole_s:.1%} of the time: {pair}"

@@ -32,7 +32,11 @@ _MEMORY = re.compile(
     r"(?P<role>\w+?)[_:](?P<dtype>" + "|".join(_DTYPES) + r"):(?P<properties>[^:]*)"
     r":(?P<kind>[^:]*):(?P<tag>[^:]*)(?::(?P<strides>[\dx*]*))?"
 )
-_PARAMETER = re.compile(r"([a-z]+)(-?\d+)")
+_PARAMETER = re.compile(r"([a-z]+)(-?[0-9]{1,15})(?![0-9])")
+_SIZE = re.compile(r"[0-9]{1,15}")
+_SIZES = re.compile(r"[0-9]{1,15}(x[0-9]{1,15})+")
+_MOST_DIMENSIONS = 12
+"""Of oneDNN's tensors; a damaged line may have more."""
 _POST_OPS = re.compile(r"attr-post-ops:(\S+)|post_ops:'([^']*)'")
 _DIRECTIONS = {
     "forward_training": "FWD_D",
@@ -133,11 +137,11 @@ class Primitive:
 
     def bytes(self) -> float | None:
         """Return the bytes of its tensors, each counted once; None if unknown."""
-        elements = self._elements()
+        elements = self.elements()
         found = [elements[m.role] * _DTYPES[m.dtype] for m in self.memory if m.role in elements]
         return float(sum(found)) if found else None
 
-    def _elements(self) -> Mapping[str, int]:
+    def elements(self) -> Mapping[str, int]:
         """Return the number of elements of each tensor that follows from the problem."""
         p = self.parameters
         if self.kind == "matmul" and p:
@@ -176,6 +180,8 @@ def primitive_of(body: str) -> Primitive | None:
     found = [_MEMORY.match(token) for token in memory.split()]
     if not problem or not found or None in found:
         return None
+    if any(sizes.count("x") >= _MOST_DIMENSIONS for sizes in problem.split(":")):
+        return None
     return Primitive(
         engine=engine,
         kind=kind,
@@ -199,10 +205,10 @@ def _algorithm(auxiliary: str) -> str:
 
 def _matmul(problem: str) -> dict[str, int]:
     """Return batch, m, n and k of `[B×]MxK:[B×]KxN[:…]`; nothing if a size is open."""
-    sides = [part.split("x") for part in problem.split(":")[:2]]
-    if len(sides) != 2 or any(len(s) < 2 or not all(n.isdigit() for n in s) for s in sides):
+    sides = problem.split(":")[:2]
+    if len(sides) != 2 or not all(_SIZES.fullmatch(side) for side in sides):
         return {}
-    source, weights = ([int(n) for n in side] for side in sides)
+    source, weights = ([int(n) for n in side.split("x")] for side in sides)
     batch = 1
     for number in source[:-2]:
         batch *= number
@@ -220,5 +226,5 @@ def _product(parameters: Mapping[str, int], prefix: str) -> int:
 def _elements(dimensions: str) -> int:
     found = 1
     for number in dimensions.split("x"):
-        found *= int(number) if number.isdigit() else 1
+        found *= int(number) if _SIZE.fullmatch(number) else 1
     return found

@@ -7,15 +7,17 @@ import os
 import random
 import subprocess
 import sys
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from agents.log_replay.worker import replay_all
 from controller.cli.main import app
 from controller.contracts.errors import UserError
-from controller.contracts.replay import KernelReplay, LogReplayed, Replayed
+from controller.contracts.replay import KernelReplay, LogReplayed, LogReplays, Replayed
+from controller.platform.helper_main import Replies
 from controller.profiles.files import read
 from controller.profiles.importing import import_file
 from controller.profiles.log_projecting import log_projected, step_seconds
@@ -149,8 +151,11 @@ def test_products(tmp_path: Path) -> None:
         (CONVOLUTION.replace("g4mb2_ic32oc64", "g1mb40_ic4096oc4096"), "FLOPs, above 2e+12"),
         (CONVOLUTION.replace("ih32oh16", "oh16"), "it has no size ih"),
         (INNER.replace("ic16", "ic99999999999999"), "GiB, above 4"),
+        (MATMUL.replace("128x64:", "9" * 5000 + "x64:"), "sizes are not known"),
+        (MATMUL.replace("128x64:", "²x64:"), "sizes are not known"),
+        (MATMUL.split(" dst")[0] + ",,,524288x1:1x1048576", "GiB, above 4"),
         (MATMUL.replace("128x64:64x32", "*x64:64x32"), "sizes are not known"),
-        (MATMUL.replace("inner_product", "rnn").replace("matmul", "rnn"), "torch runs no rnn"),
+        (MATMUL.replace("matmul", "shuffle"), "torch runs no shuffle"),
         (REORDER.replace("64", "65"), "no kernel that was replayed has this reorder"),
     ],
 )
@@ -195,7 +200,11 @@ def test_only_equal_primitives_are_compared(tmp_path: Path) -> None:
     assert same.summary.efficiency == pytest.approx(0.5)
     assert same.summary.replayed == pytest.approx(0.5)
     other = CONVOLUTION.replace("brg_conv_fwd:avx2", "jit:avx512")
-    assert projected(tmp_path, replay_log(other, 0.5), CONVOLUTION, REORDER).summary.efficiency
+    elsewhere = projected(tmp_path, replay_log(other, 0.5), CONVOLUTION, REORDER).summary
+    assert elsewhere.efficiency == pytest.approx(0.5)
+    ran = "50.0% of the time: convolution brg_conv_fwd:avx2 ran as jit:avx512"
+    assert [ran in note for note in elsewhere.notes].count(True) == 1
+    assert not any("another implementation" in note for note in same.summary.notes)
     for unlike in (
         CONVOLUTION.replace("ih32", "ih64"),
         CONVOLUTION.replace("f32", "bf16"),
@@ -224,6 +233,15 @@ def test_what_was_refused_or_disturbed_is_said(tmp_path: Path) -> None:
     assert "replayed by 1 threads; the log tells none" in notes
 
 
+def test_no_memory_is_taken_that_the_host_has_not(tmp_path: Path) -> None:
+    """A kernel that would need more is refused before its tensors are made."""
+    task = task_of(tmp_path, CONVOLUTION).model_copy(update={"bytes": 2.0**60})
+    wanted = LogReplays(tasks=(task,), folder=str(tmp_path), threads=0, time_limit_s=60.0)
+    (refused,) = replay_all(wanted, Replies(StringIO()))
+    assert refused.refused
+    assert "6.44e+09 GiB of memory, and this host has" in refused.refused
+
+
 def test_each_step_s_seconds() -> None:
     log = log_of(CONVOLUTION, REORDER, repeats=3, milliseconds=2.0)
     assert step_seconds(BytesIO(log), 3, 6.0) == pytest.approx([0.004] * 3)
@@ -236,17 +254,24 @@ def test_a_log_of_this_host_is_projected_here(tmp_path: Path) -> None:
         "m = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 3, 2, 1), torch.nn.Conv2d(16, 16, 1),\n"
         "  torch.nn.ConvTranspose2d(16, 8, 2, 2)).to(memory_format=torch.channels_last)\n"
         "x = torch.randn(2, 3, 64, 64).to(memory_format=torch.channels_last)\n"
-        "for _ in range(4): m(x).sum().backward()\n"
+        "l, y = torch.nn.LSTM(8, 16), torch.randn(5, 2, 8, requires_grad=True)\n"
+        "n, z = torch.nn.BatchNorm2d(8), torch.randn(2, 8, 16, 16).to_mkldnn().requires_grad_()\n"
+        "for _ in range(4):\n"
+        "  m(x).sum().backward()\n"
+        "  l(y)[0].sum().backward()\n"
+        "  torch.max_pool2d(torch.relu(n(z)), 2, 2).to_dense().sum().backward()\n"
     )
     environ = {**os.environ, "ONEDNN_VERBOSE": "profile_exec", "OMP_NUM_THREADS": "2"}
     command = [sys.executable, "-P", "-c", script]
     log, folder = tmp_path / "step.log", tmp_path / "profile"
     log.write_bytes(subprocess.run(command, env=environ, capture_output=True, check=True).stdout)
-    options = ("--project", "--time-limit", "20", "-o", str(folder))
+    options = ("--project", "--time-limit", "10", "-o", str(folder))
     done = CliRunner().invoke(app, ["profile", "import", str(log), *options])
     assert done.exit_code == 0, done.exception
-    rows = [row for row in read(folder).primitives if "convolution" in row.primitive]
-    assert {row.direction for row in rows} == {"FWD_D", "BWD_D", "BWD_W"}
+    rows = [row for row in read(folder).primitives if row.primitive != "reorder"]
+    directions = {(row.primitive.split("_")[0], row.direction) for row in rows}
+    assert {("convolution", way) for way in ("FWD_D", "BWD_D", "BWD_W")} < directions
+    assert {(kind, "FWD_D") for kind in ("rnn", "batch", "eltwise", "pooling")} < directions
     assert [row.body for row in rows if row.replay is None] == []
     assert read(folder).summary.efficiency
 
