@@ -57,7 +57,10 @@ SIDE: Final[dict[str, tuple[Any, Any]]] = {
     "knobs": ("precision=bf16", {"precision": [1]}),
 }
 """For each key, two values that it can't have."""
-OPTIONAL: Final = ("sweep new", "sweep status", "bundle build", "kernels check", "kernels bench")
+OPTIONAL: Final = (
+    *("plan-training", "sweep new", "sweep status"),
+    *("bundle build", "kernels check", "kernels bench"),
+)
 """Verbs that do their work without their arguments."""
 COMPARE: Final = ("compare", "torch", "torch:precision=bf16", "--workload")
 RETINANET: Final = (*COMPARE, "retinanet_resnext50")
@@ -94,6 +97,8 @@ VALUES: Final[list[tuple[tuple[str, ...], tuple[str, str]]]] = [
     ((*RETINANET, "--knob"), ("steps", "a=[1")),
     ((*RETINANET, "--width"), ("wide", "0")),
     ((*RETINANET, "--time-limit"), ("10m", "0")),
+    (("plan-training",), ("resnet50", "")),
+    (("plan-training", "--batch"), ("0", "257")),
     (("completion",), ("ksh", "")),
     ((*RESERVE, "--for"), ("1", "-1h")),
     ((*RESERVE, "--for", "1h", "--in"), ("soon", "-5m")),
@@ -120,6 +125,8 @@ VALUES: Final[list[tuple[tuple[str, ...], tuple[str, str]]]] = [
     (("profile", "show", ".", "--top"), ("0", "all")),
     (("profile", "diff", ".", ".", "--top"), ("0", "all")),
     (("profile", "advise", ".", "--top"), ("0", "all")),
+    (("profile", "import", "absent", "--time-limit"), ("0", "5")),
+    (("profile", "topdown"), ("absent", ".")),
     ((*BENCH, "--width"), ("inf", "0")),
     ((*BENCH, "--time-limit"), ("10m", "inf")),
     ((*BENCH, "--draws"), ("0", "few")),
@@ -144,7 +151,7 @@ ANOTHERS: Final = re.compile(
 )
 """Words of pydantic and Python, and regular expressions."""
 FORM: Final = re.compile(
-    r"benchfarm: (cannot .+: .+\. \S.+\.|[A-Z].+; see: benchfarm[a-z ]* --help)\n"
+    r"benchfarm: (cannot .+: .+\. \S.+\.|[A-Z].+; see: benchfarm[a-z -]* --help)\n"
 )
 
 
