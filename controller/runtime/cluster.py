@@ -41,6 +41,10 @@ OBJECT_STORE_BYTES = 80_000_000
 LONGEST_TEMP_DIR = 43
 """Bytes that Ray's `/session_…/sockets/plasma_store` leaves of a socket path's 107."""
 
+HEAD_STARTS = 3
+"""How often a head is started at most. Ray gives a raylet 30 s, which nothing can change."""
+_RAYLET_LATE = "The current node timed out during startup"
+
 RECONNECT_TIMEOUT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 NO_PORT = "65536"
 """Keeps Ray's servers that would answer without a token from starting."""
@@ -152,6 +156,10 @@ def _no_folder(folder: Path, seen: str) -> UserError:
     return UserError(f"make folder {folder} for Ray", seen, remedy)
 
 
+class RayletLate(FarmUnavailable):
+    """A raylet that `ray start` has stopped waiting for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """Options of Ray's head node."""
@@ -167,12 +175,23 @@ class Head:
 def start_head(home: Home, head: Head, instance: str | None = None) -> Cluster:
     """Start Ray's head node and remember it in the home; raises FarmUnavailable.
 
+    Starts it anew where Ray has given up waiting for its raylet, as it does on a busy host.
+
     instance: marker of the farm whose head was lost, to take its hosts over from Redis.
     """
     instance = instance or secrets.token_hex(8)
+    for _ in range(HEAD_STARTS - 1):
+        try:
+            return _start_head(home, head, instance)
+        except RayletLate:
+            continue
+    return _start_head(home, head, instance)
+
+
+def _start_head(home: Home, head: Head, instance: str) -> Cluster:
+    """Start it once; raises FarmUnavailable, RayletLate included. A failure leaves nothing."""
     temp_dir = new_temp_dir()
     ports = _head_ports(head.listen)
-    log = home.logs / "ray-head.log"
     former = home.cluster()
     cluster = Cluster(
         instance=instance,
@@ -182,32 +201,41 @@ def start_head(home: Home, head: Head, instance: str | None = None) -> Cluster:
         redis=head.redis,
     )
     write_private(home.cluster_file, cluster.model_dump_json())  # so that `down` finds what starts
-    with log.open("wb") as output:
-        try:
-            subprocess.run(
-                _head_command(head, temp_dir, ports),
-                env=_head_environment(home, head, instance),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,  # a Ctrl-C or a timeout of the caller must not reach Ray
-                check=True,
-            )
-            address = cluster.ray_address if head.listen else _gcs_address(Path(temp_dir))
-            started = {"ray_address": address, "head": head_processes(instance)}
-            cluster = cluster.model_copy(update=started)
-            write_private(home.cluster_file, cluster.model_dump_json())
-        except BaseException as error:
-            end_marked(FARM_MARKER, instance, grace_s=2.0)
-            remove_temp_dir(temp_dir)
-            home.cluster_file.unlink()
-            if former:
-                write_private(home.cluster_file, former.model_dump_json())
-            if not isinstance(error, subprocess.CalledProcessError):
-                raise
-            seen = f"ray start exited with {error.returncode}"
-            raise FarmUnavailable("start Ray", seen, f"See its output in {log}.") from error
+    environ = _head_environment(home, head, instance)
+    try:
+        _ray_start(_head_command(head, temp_dir, ports), environ, home.logs / "ray-head.log")
+        address = cluster.ray_address if head.listen else _gcs_address(Path(temp_dir))
+        started = {"ray_address": address, "head": head_processes(instance)}
+        cluster = cluster.model_copy(update=started)
+        write_private(home.cluster_file, cluster.model_dump_json())
+    except BaseException:
+        end_marked(FARM_MARKER, instance, grace_s=2.0)
+        remove_temp_dir(temp_dir)
+        home.cluster_file.unlink()
+        if former:
+            write_private(home.cluster_file, former.model_dump_json())
+        raise
     return cluster
+
+
+def _ray_start(command: Sequence[str], environ: Mapping[str, str], log: Path) -> None:
+    """Run `ray start`, whose output is to be in a log; raises FarmUnavailable."""
+    with log.open("wb") as output:
+        status = subprocess.run(
+            command,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,  # a Ctrl-C or a timeout of the caller must not reach Ray
+        ).returncode
+    if status == 0:
+        return
+    said = log.read_text(errors="replace")
+    last = next((line for line in reversed(said.splitlines()) if line.strip()), "")
+    kind = RayletLate if _RAYLET_LATE in said else FarmUnavailable
+    seen = f"ray start exited with {status}" + (f": {last}" if last else "")
+    raise kind("start Ray", seen, f"See its output in {log}.")
 
 
 def _head_ports(listen: Address | None) -> dict[str, int]:

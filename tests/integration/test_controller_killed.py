@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
 
 CELLS = 200
 KILLS = 10
+LAST_KILL = 120
+"""Runs that are done at the last one, about; a controller that is back finishes 40 in a second."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -59,13 +61,13 @@ def test_killed_ten_times_in_a_sweep_of_two_hundred_cells(farm: TestFarm) -> Non
     sweep_id = farm.submit(training_sweep("killed-often", steps, devices=f"{LABEL} == yes"))
     killed: list[int] = []
     for kill in range(KILLS):
-        reached = CELLS * kill // KILLS + 5
+        reached = LAST_KILL * kill // KILLS + 5
         eventually(lambda: done(farm, sweep_id) >= reached, f"{reached} runs done")  # noqa: B023
         victim = farm.the_process("ray::Controller")
         killed.append(victim.pid)
         victim.send_signal(signal.SIGKILL)
+        assert done(farm, sweep_id) < CELLS, "each kill strikes while the sweep runs"
         eventually(lambda: back(farm, killed), "the controller's return")
-    assert done(farm, sweep_id) < CELLS, "each kill struck while the sweep ran"
     assert farm.cli("sweep", "watch", sweep_id).status == 0
 
     assert len(set(killed)) == KILLS
