@@ -206,6 +206,8 @@ def runner_spec(
         "answer": workload.output.kind,
         "die_with_stdin": True,
     }
+    if "xnnpack" in job.knobs:  # tflite's runtime has no such options
+        told["executor"] = job.knobs["xnnpack"]
     if isinstance(workload.output, Top1):
         told["first_class"] = workload.output.offset
     return {**told, **image_spec(workload.input), **loadgen_spec(job, mode, workload.run_lengths)}

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.inference.image_spec import image_spec
+from agents.inference.runner.graphs import Sample
 from agents.inference.runner.images import read_dataset
 from agents.inference.runner.messages import told_every_second
-from agents.inference.runner.model import Sample, TfliteModel
+from agents.inference.runner.model import TfliteModel
 from agents.inference.runner.session import Session, warm_up
 from agents.inference.runner.spec import RunSpec
 from controller.contracts.bench import OverheadRequest, OverheadSamples

@@ -20,8 +20,8 @@ from agents.inference.run_length import MADE_UP_SAMPLES, loadgen_spec
 from agents.inference.runner.batched_session import BatchedSession, batch_sizes, warm_up_batches
 from agents.inference.runner.dataset import Dataset
 from agents.inference.runner.faults import RunnerFault
+from agents.inference.runner.graphs import Sample
 from agents.inference.runner.measuring import Prepared, measured
-from agents.inference.runner.model import Sample
 from agents.inference.runner.session import Session
 from agents.inference.runner.spec import AT_ONCE, RunSpec
 from agents.inference.runner.thread_use import ThreadUse

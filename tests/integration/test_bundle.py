@@ -19,6 +19,7 @@ from agents.inference.bundle.files import content_sha256
 from agents.inference.bundle.recipe import BundleUnbuildable, load_recipe
 from agents.inference.image_spec import image_spec
 from agents.inference.on_device_result import with_host_use
+from agents.inference.runner.spec import EXECUTORS
 from agents.remotes.tree import Tree
 from controller.contracts.catalog import load_catalog
 from controller.contracts.mobile import Top1
@@ -37,6 +38,8 @@ pytestmark = pytest.mark.integration
 
 RECIPE = load_recipe("litert", "x86_64")
 MODEL = Path(shapes.__file__).parent / "shapes_int8.tflite"
+IMAGES = 64
+"""Enough to see that it is the classifier that answers."""
 
 Message = Progress | StepBatch | Result | Failure
 
@@ -180,6 +183,21 @@ def test_accuracy_is_the_cards(unpacked: Path, dataset: Path, tmp_path: Path) ->
     # Other CPUs round int8 sums the same way; a few images lie on an edge of float arithmetic.
     assert top1 == pytest.approx(0.8359, abs=0.005)
     assert top1 >= target.value
+
+
+@pytest.mark.parametrize("option", EXECUTORS[1:])
+def test_xnnpack_s_options_are_in_the_bundle(
+    unpacked: Path, dataset: Path, option: str, tmp_path: Path
+) -> None:
+    told: dict[str, object] = {"model": str(MODEL.with_name("shapes_float32.tflite"))}
+    told |= {"mode": "accuracy", "first_samples": IMAGES, "executor": option}
+    result = _result(unpacked, _spec(tmp_path, dataset, **told))
+    answers = read_answers(Path(result.artefacts["loadgen_accuracy"]), IMAGES)
+    labels = shapes.evaluation_set().labels[:IMAGES].tolist()
+    assert score(Top1(), answers.by_sample, labels)["top1"].value > 0.75
+    facts = result.environment
+    assert facts["delegated_nodes"] == facts["graph_nodes"] == 12
+    assert ("xnnpack_cache_bytes" in facts) == (option == "cache")
 
 
 @pytest.mark.parametrize("fit", ["center_crop", "pad"])

@@ -15,7 +15,7 @@ from agents.attempts.on_device import runner_spec
 from agents.inference.content import Ready
 from agents.inference.runner import logs
 from agents.inference.runner.dataset import Dataset
-from agents.inference.runner.model import Sample
+from agents.inference.runner.graphs import Sample
 from agents.inference.runner.session import Session
 from agents.inference.runner.spec import RunSpec
 from agents.remotes.tree import Tree

@@ -113,6 +113,7 @@ def _facts(spec: RunSpec, model: TfliteModel) -> Mapping[str, object]:
         "undelegated_operators": taken.left,
         "threads": spec.threads,
         "input_type": model.input_type,
+        **model.facts(),
     }
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.inference.runner.faults import not_in_batches
-from agents.inference.runner.model import Sample, TfliteModel
+from agents.inference.runner.graphs import Sample
+from agents.inference.runner.model import TfliteModel
 from agents.inference.runner.spec import RunSpec
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.inference.runner.dataset import Dataset
-from agents.inference.runner.model import Sample
+from agents.inference.runner.graphs import Sample
 from agents.inference.runner.session import Session, System, WarmUp, warm_up
 from agents.inference.runner.spec import RunSpec
 

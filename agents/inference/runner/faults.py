@@ -43,6 +43,12 @@ def not_in_batches(model: str, size: int, why: str) -> RunnerFault:
     return RunnerFault("batch_unsupported", message, "user")
 
 
+def not_xnnpack(model: str, option: str, why: str) -> RunnerFault:
+    """Return the fault of a model that XNNPACK can't run with the option asked for."""
+    message = f"cannot run {model} with xnnpack={option}: {why}. Set xnnpack=interpreter."
+    return RunnerFault("xnnpack_unsupported", message, "user")
+
+
 def dataset_unusable(message: str) -> RunnerFault:
     """Return the fault of a data set that can't be read."""
     return RunnerFault("dataset_unusable", message, "workload")

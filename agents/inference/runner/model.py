@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.inference.runner.answers import ANSWERS, Outputs, Quantisation
-from agents.inference.runner.delegated import Delegated, delegated
-from agents.inference.runner.faults import dataset_unusable, model_unusable, not_in_batches
+from agents.inference.runner.delegated import Delegated
+from agents.inference.runner.faults import dataset_unusable, model_unusable
+from agents.inference.runner.graphs import Details, Sample, load_graph, made_up
 from agents.inference.runner.spec import RunSpec
 
 RUNTIMES: Final = {"litert": "ai_edge_litert", "tflite": "tflite_runtime"}
-Sample = tuple[NDArray[Any], ...]
-"""The input tensors as the model takes them: with a batch dimension, in the model's types."""
 
 
 def find_runtime() -> str:
@@ -33,34 +32,18 @@ class TfliteModel:
     """Runs one sample at a time; all possible work is done before the clock starts."""
 
     def __init__(self, spec: RunSpec, batch: int = 1) -> None:
-        """Load a model, for `batch` samples at once; raises RunnerFault `model_unusable`, or
-        `batch_unsupported`."""
+        """Load a model, for `batch` samples at once; raises RunnerFault as load_graph."""
         self.path = Path(spec.model)
         self.runtime = find_runtime()
         package = RUNTIMES[self.runtime]
         self.version = str(importlib.import_module(package).__version__)
-        interpreter = importlib.import_module(f"{package}.interpreter")
-        kinds = interpreter.OpResolverType
-        bare = kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES if spec.delegate == "none" else kinds.AUTO
-        try:
-            self._interpreter = interpreter.Interpreter(
-                str(self.path), num_threads=spec.threads, experimental_op_resolver_type=bare
-            )
-            self._inputs = self._interpreter.get_input_details()  # of one sample
-            if batch > 1:
-                self._resize(batch)
-            self._interpreter.allocate_tensors()
-        except (OSError, ValueError, RuntimeError) as error:
-            said = " ".join(str(error).split())
-            if batch > 1:
-                raise not_in_batches(str(self.path), batch, said) from error
-            raise model_unusable(f"{self.path}: {said}") from error
+        self._graph = load_graph(spec, package, batch)
+        self._inputs = self._graph.inputs
         self._mean = np.asarray(spec.input_mean, np.float32)
         self._scale = np.float32(1 / spec.input_std)
-        outputs = self._interpreter.get_output_details()
-        self._input_indices = [int(details["index"]) for details in self._inputs]
-        self._output_indices = [int(details["index"]) for details in outputs]
-        self._quantisation = [Quantisation(*details["quantization"]) for details in outputs]
+        self._quantisation = [
+            Quantisation(*details["quantization"]) for details in self._graph.outputs
+        ]
         self._answer, self._first_class = ANSWERS[spec.answer], spec.first_class
 
     def prepare(self, arrays: Sequence[NDArray[Any]]) -> Sample:
@@ -75,21 +58,9 @@ class TfliteModel:
             for array, details in zip(arrays, self._inputs, strict=True)
         )
 
-    def made_up(self, count: int) -> tuple[NDArray[Any], ...]:
-        """Return `count` random samples that fit the model: (count, …) for each input.
-
-        Integers are below 128 for every type, valid as pixels and as token ids of any vocabulary.
-        """
-        source = np.random.default_rng(0)
-        made = []
-        for details in self._inputs:
-            shape = (count, *(int(side) for side in details["shape"][1:]))
-            kind = np.dtype(details["dtype"])
-            if kind.kind == "f":
-                made.append(source.random(shape, dtype=np.float32).astype(kind))
-            else:
-                made.append(source.integers(0, 128, shape).astype(kind))
-        return tuple(made)
+    def made_up(self, count: int) -> Sample:
+        """Return `count` random samples that fit the model: (count, …) for each input."""
+        return made_up(self._inputs, count)
 
     def answer(self, sample: Sample) -> NDArray[Any]:
         """Run the model and return its answer in LoadGen's log format: the measured path."""
@@ -97,11 +68,7 @@ class TfliteModel:
 
     def outputs(self, tensors: Sample) -> Sequence[NDArray[Any]]:
         """Run the model on input tensors and return its output tensors."""
-        interpreter = self._interpreter
-        for index, tensor in zip(self._input_indices, tensors, strict=True):
-            interpreter.set_tensor(index, tensor)
-        interpreter.invoke()
-        return [interpreter.get_tensor(index) for index in self._output_indices]
+        return self._graph.run(tensors)
 
     def converted(self, outputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Return the answer that one sample's output tensors give."""
@@ -109,7 +76,7 @@ class TfliteModel:
 
     def invoke(self) -> None:
         """Run again on the present input: the bare path that overheads are measured against."""
-        self._interpreter.invoke()
+        self._graph.invoke()
 
     @property
     def sample_bytes(self) -> int:
@@ -127,21 +94,20 @@ class TfliteModel:
     def delegate(self) -> str:
         """`xnnpack` if the runtime's default delegate took a part of the graph, else `none`.
 
-        The interpreter is never given another delegate, so any delegate node is XNNPACK's.
+        The runtime is never given another delegate, so any delegate node is XNNPACK's.
         """
         return "xnnpack" if self.delegated.partitions else "none"
 
     @property
     def delegated(self) -> Delegated:
         """What the delegate took of the graph."""
-        return delegated(self._interpreter._get_ops_details())  # there is no public way
+        return self._graph.delegated
 
-    def _resize(self, batch: int) -> None:
-        for details in self._inputs:
-            shape = [batch, *(int(side) for side in details["shape"][1:])]
-            self._interpreter.resize_tensor_input(int(details["index"]), shape)
+    def facts(self) -> Mapping[str, object]:
+        """See Graph.facts."""
+        return self._graph.facts()
 
-    def _tensor(self, array: NDArray[Any], details: dict[str, Any]) -> NDArray[Any]:
+    def _tensor(self, array: NDArray[Any], details: Details) -> NDArray[Any]:
         shape = tuple(int(side) for side in details["shape"])
         if shape != (1, *array.shape):
             seen = ", ".join(map(str, array.shape))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.inference.runner.dataset import Dataset
-from agents.inference.runner.model import Sample
+from agents.inference.runner.graphs import Sample
 from agents.inference.runner.spec import RunSpec
 
 _NO_ANSWER: Final = np.zeros(0, np.uint8)

@@ -17,11 +17,13 @@ AT_ONCE: Final = "samples_at_once"
 SCENARIOS: Final = ("single_stream", "multi_stream", "offline", "server")
 MODES: Final = ("performance", "accuracy")
 DELEGATES: Final = ("xnnpack", "none", "auto")
+EXECUTORS: Final = ("interpreter", "compiled", "cache", "fp16")
 FITS: Final = ("stretch", "center_crop", "pad", "as_is")
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "scenario": SCENARIOS,
     "mode": MODES,
     "delegate": DELEGATES,
+    "executor": EXECUTORS,
     "answer": tuple(ANSWERS),
     "input_fit": FITS,
 }
@@ -88,6 +90,9 @@ class RunSpec:
     """`xnnpack`, `none` for the runtime's own kernels, or `auto` for the runtime's choice."""
     batch_size: int
     """Most samples of a query that are computed at once."""
+    executor: str = "interpreter"
+    """`interpreter`; `compiled` for CompiledModel, `cache` with packed weights from a
+    file, or `fp16` with all computed in FP16."""
     answer: str = "raw"
     """Conversion of outputs to LoadGen's answers: see answers.py."""
     first_class: int = 0

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from agents.inference.runner.batched_session import batch_sizes, warm_up_batches
-from agents.inference.runner.model import Sample
+from agents.inference.runner.graphs import Sample
 from agents.inference.runner.session import WARM_UP_RUNS
 
 

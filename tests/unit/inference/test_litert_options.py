@@ -1,4 +1,4 @@
-"""What LiteRT does not offer, as docs/mobile.md says: a release that does fails here."""
+"""What Interpreter does not offer, as docs/mobile.md says: a release that does fails here."""
 
 from __future__ import annotations
 
