@@ -32,7 +32,7 @@ VARIANTS = {
 """Compiler flags for each instruction set, the plainest first."""
 
 RELEASE = ("-O3",)
-SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SANITIZED = ("-Og", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 _FLAGS = (
     *("-std=c++20", "-fPIC", "-fopenmp", "-fvisibility=hidden", "-fno-exceptions"),
