@@ -43,11 +43,11 @@ class DetailLog:
             if not line.startswith(_MARK):
                 continue
             try:
-                entry = json.loads(line.removeprefix(_MARK))
+                entry = json.loads(line.removeprefix(_MARK), parse_constant=_refuse_constant)
                 values[entry["key"]] = entry["value"]
                 if entry["metadata"]["is_error"]:
                     errors.append(str(entry["value"]))
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise log_unreadable(f"{DETAIL}: {error!r} in {line[:200]!r}") from error
         return DetailLog(values, tuple(errors))
 
@@ -56,6 +56,11 @@ class DetailLog:
             return self.values[key]
         except KeyError:
             raise log_unreadable(f"{DETAIL} has no {key}") from None
+
+
+def _refuse_constant(name: str) -> float:
+    """Refuse NaN and the infinities, which JSON lacks and Python's reader takes."""
+    raise ValueError(f"{name} is no number")
 
 
 _LONGEST: Final = "Ending early: Max test duration reached."
@@ -146,7 +151,8 @@ def latency_metrics(log: DetailLog, scenario: str) -> dict[str, float]:
     metrics = {name: log[key] / 1e9 for name, key in keys.items()}
     estimates = _EARLY_STOPPING if scenario == "single_stream" else {}
     for name, key in estimates.items():
-        if log["early_stopping_met"] and log.values.get(key):
+        # Single-stream logs of round v2.0 lack `early_stopping_met`.
+        if log.values.get("early_stopping_met") and log.values.get(key):
             metrics[name] = log[key] / 1e9
     return metrics
 

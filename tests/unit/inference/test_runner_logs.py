@@ -141,3 +141,26 @@ def test_a_log_without_a_verdict_is_a_fault() -> None:
 def test_a_missing_log_is_a_fault(tmp_path: Path) -> None:
     with pytest.raises(RunnerFault, match="No such file"):
         logs.read(tmp_path, logs.DETAIL)
+
+
+def test_a_log_without_early_stopping_has_its_other_latencies() -> None:
+    """Single-stream logs of round v2.0 lack `early_stopping_met`."""
+    log = detail("valid")
+    without = {key: value for key, value in log.values.items() if key != "early_stopping_met"}
+    whole = logs.latency_metrics(log, "single_stream")
+    expected = {name: value for name, value in whole.items() if "early_stopping" not in name}
+    assert logs.latency_metrics(DetailLog(without, ()), "single_stream") == expected
+    assert logs.objections(DetailLog(without, ())) == ()
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["NaN", "Infinity", "-Infinity", "[" * 200_000, "9" * 5000],
+    ids=["nan", "infinity", "minus_infinity", "deep", "huge"],
+)
+def test_a_hostile_value_is_refused_in_one_short_line(value: str) -> None:
+    line = f':::MLLOG {{"key": "k", "value": {value}, "metadata": {{"is_error": false}}}}'
+    with pytest.raises(RunnerFault) as refused:
+        DetailLog.parse(line)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 500
