@@ -265,7 +265,7 @@ def test_a_log_of_this_host_is_projected_here(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-c", script]
     log, folder = tmp_path / "step.log", tmp_path / "profile"
     log.write_bytes(subprocess.run(command, env=environ, capture_output=True, check=True).stdout)
-    options = ("--project", "--time-limit", "10", "-o", str(folder))
+    options = ("--project", "--time-limit", "240", "-o", str(folder))
     done = CliRunner().invoke(app, ["profile", "import", str(log), *options])
     assert done.exit_code == 0, done.exception
     rows = [row for row in read(folder).primitives if row.primitive != "reorder"]
