@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from agents.pairing.outcome import PAIRED
+from agents.phones.policy import Facts, changed, is_throttling, preflight
 from controller.contracts.device import Device, DeviceKind
 from controller.contracts.mobile import OnDevice
 from controller.contracts.policy import load_policy
@@ -32,6 +33,8 @@ ACCURACY: Final[Mapping[str, str]] = {
 }
 """Kind of output → the metric of its accuracy."""
 MOMENTS: Final = ("before", "after")
+DURING: Final = ("battery_celsius", "thermal_status")
+"""Conditions that are sampled during the run, too; charging is with the battery's."""
 
 
 def rules_missed(
@@ -117,7 +120,7 @@ def _of_loadgen(
     length = rules.scenarios[scenario]
     drawn = _drawn_at_least(of_task.performance_samples, program.workload, job)
     least = {
-        "min_query_count": length.queries,
+        "min_query_count": of_task.queries or length.queries,
         "min_duration_ms": length.least_ms,
         "performance_samples": drawn,
     }
@@ -135,14 +138,36 @@ def _drawn_at_least(asked: int, workload: OnDevice, job: Job) -> int:
 
 
 def _of_phone(rules: SuiteRules, said: Environment) -> Iterator[str]:
-    asked = load_policy(POLICY).conditions
-    for condition in dict.fromkeys((*rules.known, *asked)):
+    policy = load_policy(POLICY)
+    for condition in dict.fromkeys((*rules.known, *policy.conditions)):
         if untold := [when for when in MOMENTS if said.get(f"{condition}_{when}") is None]:
             yield f"{condition} not known {' and '.join(untold)} the run"
+        if condition in DURING and said.get(f"{condition}_during_max") is None:
+            yield f"{condition} not known during the run"
+    before, after = (_at(when, said) for when in MOMENTS)
+    yield from (f"before the run, {why}" for why in preflight(policy, before).reasons)
+    yield from (f"after the run, {why}" for why in changed(policy, after))
+    limits = policy.throttled
+    for when, status in (
+        ("during", said.get("thermal_status_during_max")),
+        ("after", after.get("thermal_status")),
+    ):
+        if limits and isinstance(status, str) and is_throttling(status, limits.thermal_status):
+            yield f"thermal status {status} {when} the run"
     if any(said.get(f"root_{when}") is True for when in MOMENTS):
         yield "the phone is rooted"
     if any(said.get(f"selinux_{when}") not in (None, ENFORCING) for when in MOMENTS):
         yield "SELinux does not enforce its rules"
+
+
+def _at(when: str, said: Environment) -> Facts:
+    """Return a phone's conditions before or after the run, by their names."""
+    end = f"_{when}"
+    return {
+        name.removesuffix(end): value
+        for name, value in said.items()
+        if name.endswith(end) and isinstance(value, bool | int | float | str)
+    }
 
 
 ENFORCING: Final = "Enforcing"

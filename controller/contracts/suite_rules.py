@@ -61,6 +61,8 @@ class TaskRules(Contract):
     """What a version asks of one of its tasks."""
 
     scenarios: tuple[OfSuite, ...]
+    queries: PositiveInt | None = None
+    """Fewest queries, where they are not the scenario's."""
     performance_samples: PositiveInt
     """Samples at least from which LoadGen draws in performance mode."""
     datasets: tuple[Name, ...]

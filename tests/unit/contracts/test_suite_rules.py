@@ -111,3 +111,18 @@ def _said(target: Target) -> str:
 def test_the_page_has_the_table() -> None:
     table = "\n".join(_rows()) + "\n"
     assert table in PAGE.read_text(), f"docs/mobile.md has to have:\n\n{table}"
+
+
+SEEDS = {
+    "v2.0": (6655344265603136530, 15863379492028895792, 12662793979680847247),
+    "v3.0": (10003631887983097364, 17183018601990103738, 12134888396634371638),
+    "v4.0": (13281865557512327830, 198141574272810017, 7575108116881280410),
+    "v5.0": (3066443479025735752, 10688027786191513374, 14962580496156340209),
+}
+"""Of samples, their order and times, as the rounds' published logs have them."""
+
+
+def test_seeds_are_those_of_the_rounds_logs() -> None:
+    read = {r.version: r.seeds for r in load_suites() if r.version in SEEDS}
+    found = {v: s and (s.qsl, s.sample_index, s.schedule) for v, s in read.items()}
+    assert found == SEEDS

@@ -48,6 +48,20 @@ CALM: dict[str, Scalar] = {
     "airplane_mode": True,
 }
 
+DURING: Final = {"battery_celsius", "thermal_status"}
+Said = tuple[str, Scalar, str]
+"""A condition, a value, and how a run with it is refused."""
+FORBIDDEN: Final[tuple[Said, ...]] = (
+    ("charging", True, "the phone is charging"),
+    ("airplane_mode", False, "airplane mode is off"),
+    ("screen_brightness", 200, "brightness 200 is above 10"),
+)
+ALLOWED_AFTER: Final[tuple[Said, ...]] = (
+    ("battery_percent", 1, "battery at 1 % is below 20 % and it is not charging"),
+    ("battery_celsius", 50.0, "battery at 50 °C is above 35 °C"),
+)
+"""A run may take charge and warm the battery."""
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -134,6 +148,7 @@ def by_the_rules(version: str, workload: str, scenario: OfSuite, **chosen: Scala
         **chosen,
     }
     known = {f"{n}_{when}": v for n, v in CALM.items() for when in ("before", "after")}
+    known |= {"battery_celsius_during_max": 33.0, "thermal_status_during_max": "NONE"}
     length = rules.scenarios[scenario]
     said: Environment = {
         **known,
@@ -181,7 +196,7 @@ def of_loadgen(right: Attempt) -> Iterator[Broken]:
     """Yield what LoadGen's log may say that is not by the version's rules."""
     length, samples = right.length, right.of_task.performance_samples
     least = {
-        "min_query_count": length.queries,
+        "min_query_count": right.of_task.queries or length.queries,
         "min_duration_ms": round(length.least_ms),
         "performance_samples": samples,
     }
@@ -233,6 +248,24 @@ def of_phone(right: Attempt) -> Iterator[Broken]:
     for name in CALM:
         for when in ("before", "after"):
             yield right.saying(**{f"{name}_{when}": None}), f"{name} not known {when} the run"
+    for name in DURING & {*right.rules.known, *CALM}:
+        yield right.saying(**{f"{name}_during_max": None}), f"{name} not known during the run"
+
+
+def of_conditions(right: Attempt) -> Iterator[Broken]:
+    """Yield what a phone may say that the suite does not allow."""
+    for name, value, why in FORBIDDEN:
+        for when in ("before", "after"):
+            yield right.saying(**{f"{name}_{when}": value}), f"{when} the run, {why}"
+    for name, value, why in ALLOWED_AFTER:
+        yield right.saying(**{f"{name}_before": value}), f"before the run, {why}"
+        assert right.saying(**{f"{name}_after": value}).missed == right.missed
+    hot = "before the run, thermal status SEVERE is above NONE"
+    yield right.saying(thermal_status_before="SEVERE"), hot
+    for status in ("LIGHT", "SEVERE", "SHUTDOWN"):
+        for moment, fact in (("during", "during_max"), ("after", "after")):
+            said = f"thermal status {status} {moment} the run"
+            yield right.saying(**{f"thermal_status_{fact}": status}), said
 
 
 KINDS: Final[tuple[Callable[[Attempt], Iterator[Broken]], ...]] = (
@@ -241,6 +274,7 @@ KINDS: Final[tuple[Callable[[Attempt], Iterator[Broken]], ...]] = (
     of_seeds,
     of_result,
     of_phone,
+    of_conditions,
 )
 
 
@@ -262,8 +296,8 @@ def test_each_rule_that_is_broken_alone_is_named(
 def test_the_table_has_planted_runs_of_every_part() -> None:
     counts = [sum(1 for kind in KINDS for _ in kind(by_the_rules(*part))) for part in PARTS]
     assert len(PARTS) == 64
-    assert min(counts) >= 45
-    assert sum(counts) >= 3700
+    assert min(counts) >= 60
+    assert sum(counts) >= 4700
 
 
 @by_part
@@ -398,3 +432,11 @@ def test_the_room_is_that_of_the_host() -> None:
     host = builders.cpu().model_copy(update={"labels": {"room_celsius": "22", "rack": "7"}})
     (phone,) = in_room_of(host, [builders.phone()])
     assert phone.labels == {"room_celsius": "22"}
+
+
+def test_edsr_needs_25_queries_as_its_rules_have_it() -> None:
+    edsr = by_the_rules("v5.0", "edsr", "single_stream")
+    assert edsr.saying(min_query_count=25).missed == ()
+    assert edsr.saying(min_query_count=24).missed == ("min_query_count 24, below 25",)
+    other = by_the_rules("v5.0", "mosaic", "single_stream").saying(min_query_count=1023)
+    assert other.missed == ("min_query_count 1023, below 1024",)
