@@ -27,6 +27,7 @@ from agents.inference.quality import delegated, judged
 from agents.inference.requirements import untold
 from agents.inference.requirements_probe import require
 from agents.inference.run_length import MADE_UP_SAMPLES, loadgen_spec
+from agents.inference.run_rules import DATASET_ORIGIN
 from agents.remotes.remote import (
     RUNS,
     Remote,
@@ -118,6 +119,8 @@ class LoadGenRunner:
             "pushed_bytes": seen.pushed_bytes + bundle.pushed_bytes + files.pushed_bytes,
             "stored_bytes": sum(tree.archive_bytes for tree in trees),
         }
+        if ready.origin:
+            facts[DATASET_ORIGIN] = ready.origin
         if unread := untold(seen.told):
             facts["requirements_untold"] = unread
         async with run_folder(remote, folder):

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agents.host.helper_process import ask_process, harness_fault
@@ -25,6 +25,7 @@ from controller.contracts.base import Scalar, digest
 from controller.contracts.catalog import user_tasks
 from controller.contracts.command import Command, CommandFile
 from controller.contracts.mobile import OnDevice
+from models.mobile.origin import origin_of
 from models.mobile.preparation import (
     DEVICE,
     Compared,
@@ -86,6 +87,8 @@ class Ready:
     samples: int
     """Number of samples; 0: the device generates random ones."""
     has_truth: bool
+    origin: str | None = None
+    """The published checksums that vouch for samples and truth; None: not known."""
 
 
 @dataclass(slots=True)
@@ -164,6 +167,7 @@ class Content:
         """
         # Pins are read each time: a file that was added again makes another task.
         pins = pins_of(Store(self.store), name, workload, numerics, dataset)
+        origin = origin_of(Store(self.store), name, workload, dataset, pins)
         key = digest([name, workload.model_dump(mode="json"), numerics, dataset, pins])
         async with self._making:
             if key not in self._ready:
@@ -179,7 +183,8 @@ class Content:
                 done = await ask_process(PREPARER, "prepare", order, Prepared, self.deadline_s)
                 tree = await asyncio.to_thread(Tree.of, folder / DEVICE, self.folder)
                 self._ready[key] = Ready(tree, workload, folder, done.samples, done.has_truth)
-            return self._ready[key]
+            # Not in the key: what vouches for a content may come to be known later.
+            return replace(self._ready[key], origin=origin)
 
 
 async def compare_answers(ready: Ready, answers: Path, reference: Path, compared: int) -> Compared:

@@ -22,6 +22,8 @@ ROOM_LABEL: Final = "room_celsius"
 """Label with the temperature of a host's room, set by its owner."""
 SEEDS: Final = "loadgen_seeds"
 """The fact with the seeds of samples, their order and times, from LoadGen's log."""
+DATASET_ORIGIN: Final = "dataset_origin"
+"""The fact with the published checksums that vouch for samples and truth."""
 POLICY: Final = "mlperf"
 """The policy that has the suite's conditions."""
 ACCURACY: Final[Mapping[str, str]] = {
@@ -53,7 +55,7 @@ def rules_missed(
         missed.append(str(result.validity))
     if rules is None:
         return ("no task of the suite", *missed)
-    missed += _of_task(job, rules)
+    missed += _of_task(job, rules, result.environment)
     missed += _of_loadgen(job, program, rules, result.environment)
     missed += _of_phone(rules, result.environment)
     return tuple(missed)
@@ -98,13 +100,15 @@ def _of_room(device: Device, rules: SuiteRules | None) -> Iterator[str]:
         yield f"room temperature {celsius:g} °C is not between {low:g} and {high:g} °C"
 
 
-def _of_task(job: Job, rules: SuiteRules) -> Iterator[str]:
+def _of_task(job: Job, rules: SuiteRules, said: Environment) -> Iterator[str]:
     of_task = rules.tasks[job.workload]
     if job.scenario not in of_task.scenarios:
         yield f"scenario {job.scenario}, which {rules.title} does not have for this task"
     dataset = str(job.knobs.get("dataset"))
     if dataset not in of_task.datasets:
         yield f"data set {dataset}"
+    elif said.get(DATASET_ORIGIN) is None:
+        yield f"data set {dataset}: no published checksum vouches for it"
 
 
 def _of_loadgen(

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from controller.cli import models_fetch
 from controller.cli.common import Json, show_json, show_table
-from controller.contracts.models import ModelStatus, SetName, SetRequest
+from controller.contracts.models import Added, ModelStatus, SetName, SetRequest
 from controller.platform.terminal import say
 from controller.runtime.models import add_to_models, model_statuses, prepare_set
 
@@ -51,6 +51,7 @@ def add(
         say(f"{one.path}: {one.stack or one.workload or ', '.join(one.keys)}")
         for key in one.keys if one.stack else ():
             say(f"add its file: benchfarm models add FILE --as {key}")
+        _say_note(one)
 
 
 @app.command()
@@ -60,11 +61,20 @@ def prepare(
 ) -> None:
     """Add a published data set to all tasks that use it.
 
+    If the published archive is in the folder, too, its checksum is checked and its files are
+    compared with those that are used: only then do runs with the set meet the suite's run rules.
+
     Finds its files in the folder, checks that it is whole and that every image can be decoded, and
     makes what tasks need. Images that are not in an archive stay where they are.
     """
     for one in prepare_set(SetRequest(name=name, path=path.absolute())):
         say(f"{one.path}: {', '.join(one.keys)}")
+        _say_note(one)
+
+
+def _say_note(added: Added) -> None:
+    if added.note:
+        say(added.note)
 
 
 def _show(statuses: list[ModelStatus], json: bool) -> None:

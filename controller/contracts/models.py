@@ -83,3 +83,5 @@ class Added(Contract):
     """Name of the new workload, if it is the user's own."""
     stack: str | None = None
     """Name of the new stack, if it is the user's own; `keys` are then its files."""
+    note: str = ""
+    """What the user should know of them."""

@@ -14,6 +14,7 @@ from controller.contracts.models import Added, ModelStatus
 from models.mobile.datasets.check import SAMPLES, require_samples, require_truth
 from models.mobile.errors import ContentDiffers
 from models.mobile.own_tasks import add_task
+from models.mobile.remedies import command_for, does_not_count
 from models.mobile.signature import require_signature
 from models.mobile.store import Store, digests, model_file, readable, stored
 
@@ -189,8 +190,21 @@ def _pin(store: Store, path: Path, key: str) -> Added:
     require_fit(path, entry)
     if not entry.content.checksum:
         require_part(store, path, entry)
-    store.pin(key, store.add(path)["sha256"])
-    return Added(path=str(path), keys=(key,))
+    sha256 = store.add(path)["sha256"]
+    store.pin(key, sha256)
+    return Added(path=str(path), keys=(key,), note=_note(store, entry, sha256))
+
+
+def _note(store: Store, entry: Entry, sha256: str) -> str:
+    """Return what to tell of a part of the suite's data sets without a known origin."""
+    suite = entry.workload.suite if entry.workload else None
+    if entry.kind is None or suite is None or entry.content.checksum:
+        return ""
+    part = entry.key.rpartition("/")[2]
+    if store.origin(f"{entry.kind}/{part}", sha256):
+        return ""
+    command = command_for(entry.key, entry.content, entry.kind)
+    return does_not_count(part, f"`{command}` compares them with the published archive.")
 
 
 def require_part(store: Store, path: Path, entry: Entry) -> None:

@@ -24,6 +24,14 @@ def is_on_web(content: ModelFile | DatasetPart) -> bool:
     return (content.source or "").startswith(WEB)
 
 
+def does_not_count(what: str, remedy: str) -> str:
+    """Return the line about a data set of which no published checksum vouches for some parts."""
+    return (
+        f"origin of the {what} not known: runs with this set do not meet the suite's run rules. "
+        f"{remedy}"
+    )
+
+
 def command_for(key: str, content: ModelFile | DatasetPart, kind: str | None) -> str:
     """Return the command that puts a file into the store.
 

@@ -3,7 +3,8 @@
 `objects/<sha256>` are the files; the object of a folder is a listing of its files, which stay in
 their place. `names/<algorithm>-<digest>` maps a published checksum to an object, and
 `pins/<workload>/<dataset>/<part>` maps a part without a published checksum to the object that was
-added.
+added. `origins/<kind>/<part>/<sha256>` has the published checksums that vouch for an object as such
+a part.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,9 @@ from models.mobile.remedies import command_for
 FOLDER_MARK: Final = "benchfarm folder"
 CHUNK_BYTES: Final = 1 << 20
 _CHECKSUM: Final = re.compile(rb"sha256:[0-9a-f]{64}|md5:[0-9a-f]{32}")
+_VOUCHER: Final = rb"(?:%s) \([\w.-]+\)" % _CHECKSUM.pattern
+_ORIGIN: Final = re.compile(rb"%s(?:, %s)*" % (_VOUCHER, _VOUCHER), re.ASCII)
+MAX_ORIGIN_BYTES: Final = 1 << 12
 LONGEST_PATH: Final = 300
 """Most characters of a path in a message, since it may come from a damaged file."""
 MAX_LISTING_BYTES: Final = 1 << 28
@@ -43,11 +47,16 @@ def models_folder(home: Path, environ: Mapping[str, str] = os.environ) -> Path:
 
 def digests(path: Path) -> dict[str, str]:
     """Return a file's checksums by algorithm, in the format of manifests; raises OSError."""
-    found = {"sha256": hashlib.sha256(), "md5": hashlib.md5(usedforsecurity=False)}
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            for digest in found.values():
-                digest.update(chunk)
+        return digests_of(iter(lambda: file.read(CHUNK_BYTES), b""))
+
+
+def digests_of(chunks: Iterable[bytes]) -> dict[str, str]:
+    """Return the checksums of a content; see `digests`."""
+    found = {"sha256": hashlib.sha256(), "md5": hashlib.md5(usedforsecurity=False)}
+    for chunk in chunks:
+        for digest in found.values():
+            digest.update(chunk)
     return {name: f"{name}:{digest.hexdigest()}" for name, digest in found.items()}
 
 
@@ -92,6 +101,19 @@ class Store:
         """Return the pinned checksum of a part, or None."""
         path = self.folder / "pins" / key
         return _checksum_in(path) if path.exists() else None
+
+    def vouch(self, what: str, sha256: str, origin: str) -> None:
+        """Keep which published checksums vouch for an object; what: KIND/PART of data sets."""
+        with _replacing(self._origin(what, sha256)) as new:
+            new.write_text(origin)
+
+    def origin(self, what: str, sha256: str) -> str | None:
+        """Return what vouches for an object; None: nothing, or its record is damaged."""
+        try:
+            found = read_limited(self._origin(what, sha256), MAX_ORIGIN_BYTES)
+        except (OSError, ValueError):
+            return None
+        return found.decode() if _ORIGIN.fullmatch(found) else None
 
     def has(self, checksum: str) -> bool:
         """Return whether a file or folder was added; its content need not be readable."""
@@ -151,6 +173,9 @@ class Store:
 
     def _name_of(self, checksum: str) -> Path:
         return self.folder / "names" / checksum.replace(":", "-")
+
+    def _origin(self, what: str, sha256: str) -> Path:
+        return self.folder / "origins" / what / sha256.removeprefix("sha256:")
 
     def _object(self, sha256: str) -> Path:
         return self.folder / "objects" / sha256.removeprefix("sha256:")

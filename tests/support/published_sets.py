@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import MappingProxyType
 
 import yaml
 
@@ -10,6 +11,7 @@ from controller.contracts.catalog import load_catalog
 from controller.contracts.models import Added, SetName, SetRequest
 from models.mobile import catalogue
 from models.mobile.datasets.load import load_samples
+from models.mobile.preparing.origin import PublishedSets
 from models.mobile.preparing.prepare import prepare_set
 from models.mobile.samples import Samples
 from models.mobile.store import Store
@@ -36,9 +38,11 @@ def add_tasks(
     return ["one/full", "two/full"]
 
 
-def prepared(store: Store, name: SetName, folder: Path) -> list[Added]:
-    """Prepare a set, and return what was added."""
-    return prepare_set(SetRequest(name=name, path=folder), store, lambda line: None)
+def prepared(
+    store: Store, name: SetName, folder: Path, known: PublishedSets = MappingProxyType({})
+) -> list[Added]:
+    """Prepare a set, and return what was added; known: published checksums."""
+    return prepare_set(SetRequest(name=name, path=folder), store, lambda line: None, known)
 
 
 def samples_of(store: Store, key: str) -> Samples:

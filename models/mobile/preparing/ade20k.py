@@ -17,7 +17,7 @@ from PIL import Image
 
 from models.mobile.datasets.images import ImageFiles
 from models.mobile.pixels import UNKNOWN
-from models.mobile.preparing.published import Made, Published, Say, stems
+from models.mobile.preparing.published import Made, Published, Say, files_of, stems
 
 CLASSES: Final = 150
 """Of the challenge, from 1; 0 is everything else."""
@@ -58,7 +58,8 @@ def make(published: Published, work: Path, say: Say) -> Made:
 
     published.check(images, size_kept, say)
     published.check(annotations, complaint, say)
-    return Made("ade20k", images.source, annotations.source, len(names))
+    used = {"samples": files_of(images), "truth": files_of(annotations)}
+    return Made("ade20k", images.source, annotations.source, len(names), used)
 
 
 def _part(published: Published, wanted: re.Pattern[str], what: str, target: Path) -> ImageFiles:

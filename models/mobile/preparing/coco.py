@@ -12,7 +12,7 @@ from PIL import Image
 
 from controller.contracts.documents import load_json, read_limited
 from models.mobile.datasets.images import MAX_TRUTH_BYTES
-from models.mobile.preparing.published import Made, Published, Say
+from models.mobile.preparing.published import Made, Published, Say, files_of
 
 BOXES: Final = "instances_val2017.json"
 _ARCHIVE: Final = "annotations_trainval2017.zip"
@@ -32,7 +32,8 @@ def make(published: Published, work: Path, say: Say) -> Made:
         return f"it is {image.width}x{image.height}, and {BOXES} says {wanted[0]}x{wanted[1]}"
 
     published.check(images, complaint, say)
-    return Made("coco", images.source, boxes, len(images.names))
+    used = {"samples": files_of(images), "truth": {BOXES: boxes.read_bytes}}
+    return Made("coco", images.source, boxes, len(images.names), used)
 
 
 def _boxes(published: Published, work: Path) -> Path:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import csv
 import re
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any, Final
 
-from models.mobile.preparing.published import Made, Published, Say, no_complaint
+from models.mobile.preparing.archives import BROKEN, members
+from models.mobile.preparing.published import Made, Published, Say, files_of, no_complaint
 
 CLASSES: Final = 1000
 _IMAGE: Final = re.compile(r"ILSVRC2012_val_(\d{8})\.jpe?g", re.IGNORECASE)
@@ -20,8 +23,9 @@ _WORDNET_ID: Final = re.compile(r"n\d{8}")
 _KIT, _META = "ILSVRC2012_validation_ground_truth.txt", "meta.mat"
 _IDS, _CSV = "imagenet_2012_validation_synset_labels.txt", "LOC_val_solution.csv"
 _LISTS: Final = ("val.txt", "val_map.txt")
+KIT_ARCHIVE: Final = "ILSVRC2012_devkit_t12.tar.gz"
 _REMEDY: Final = (
-    f"Put one of these there: {_KIT} with {_META} (from ILSVRC2012_devkit_t12), "
+    f"Put one of these there: {KIT_ARCHIVE}, {_KIT} with {_META} of it, "
     f"{', '.join(_LISTS)}, {_IDS}, {_CSV}, or the images in a folder for each WordNet id."
 )
 Labels = Mapping[str, int]
@@ -31,18 +35,51 @@ Labels = Mapping[str, int]
 def make(published: Published, work: Path, say: Say) -> Made:
     """Return the images where they are, and write their labels; raises UserError."""
     images = published.images(lambda name: bool(_IMAGE.fullmatch(name)), "images ILSVRC2012_val_…")
-    labels = labels_of(published, images.names)
+    kit = _kit(published, work)
+    labels = labels_of(published, images.names, kit=kit)
     names = [PurePosixPath(name).stem for name in images.names]
     published.require_same(names, labels, "the list of labels")
     published.check(images, no_complaint, say)
     truth = work / "labels.txt"
     truth.write_text("".join(f"{name} {labels[name]}\n" for name in names))
-    return Made("imagenet", images.source, truth, len(names))
+    used = {
+        "samples": files_of(images),
+        "truth": {name: path.read_bytes for name, path in kit.items()},
+    }
+    return Made("imagenet", images.source, truth, len(names), used)
 
 
-def labels_of(published: Published, names: Sequence[str], classes: int = CLASSES) -> Labels:
-    """Return the label of each image, from the first list that is there; raises UserError."""
-    found = published.files(_KIT, _META, _IDS, _CSV, *_LISTS)
+def _kit(published: Published, work: Path) -> dict[str, Path]:
+    """Return the kit's two files, unpacked if only its archive has them; empty without a kit.
+
+    Raises UserError.
+    """
+    found = {**published.files(_KIT, _META, KIT_ARCHIVE)}
+    archive = found.pop(KIT_ARCHIVE, None)
+    if archive is None or found.keys() == {_KIT, _META}:
+        return found if _KIT in found else {}
+    try:
+        for member in members(archive):
+            if member.name in (_KIT, _META):
+                found[member.name] = work / member.name
+                with member.open() as packed, found[member.name].open("wb") as unpacked:
+                    shutil.copyfileobj(packed, unpacked)
+    except BROKEN as error:
+        raise published.unusable(f"{KIT_ARCHIVE}: {error}", "Get the archive again.") from error
+    return found
+
+
+def labels_of(
+    published: Published,
+    names: Sequence[str],
+    classes: int = CLASSES,
+    kit: Mapping[str, Path] = MappingProxyType({}),
+) -> Labels:
+    """Return the label of each image, from the first list that is there; raises UserError.
+
+    kit: files of the development kit in place of those that are there.
+    """
+    found = {**published.files(_KIT, _META, _IDS, _CSV, *_LISTS), **kit}
     try:
         if _KIT in found:
             labels = _of_kit(published, found, classes)

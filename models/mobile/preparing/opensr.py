@@ -23,7 +23,7 @@ from PIL.Image import Transpose
 from models.mobile.datasets.images import UNDECODABLE, ImageFiles
 from models.mobile.decoding import DECODED
 from models.mobile.errors import DatasetUnusable
-from models.mobile.preparing.published import Made, Published, Say, stems
+from models.mobile.preparing.published import Made, Published, Say, files_of, stems
 
 SMALL: Final = (960, 540)
 LARGE: Final = (1920, 1080)
@@ -79,7 +79,8 @@ def make(published: Published, work: Path, say: Say) -> Made:
 
     published.check(large, complaint, say)
     truth = _turned(large, rotations, work / "hr.zip") if rotations else large.source
-    return Made("image_pairs", small.source, truth, len(small.names))
+    used = {"samples": files_of(small), "truth": files_of(large)}
+    return Made("image_pairs", small.source, truth, len(small.names), used)
 
 
 def likeness(large: Image.Image, small: Image.Image) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,12 @@ from models.mobile.catalogue import Entry, entries
 from models.mobile.datasets.check import SAMPLES, TRUTH, require_samples, require_truth
 from models.mobile.errors import ContentDiffers
 from models.mobile.preparing import ade20k, coco, imagenet, opensr, squad
+from models.mobile.preparing.origin import (
+    PublishedSet,
+    PublishedSets,
+    Vouchers,
+    load_published_sets,
+)
 from models.mobile.preparing.published import Made, Published, Say
 from models.mobile.store import Store, digests
 
@@ -27,10 +33,13 @@ _MAKERS: Final[dict[SetName, Maker]] = {
 }
 
 
-def prepare_set(request: SetRequest, store: Store, say: Say) -> list[Added]:
+def prepare_set(
+    request: SetRequest, store: Store, say: Say, known: PublishedSets | None = None
+) -> list[Added]:
     """Make the parts, check them, and add them for all tasks that use the set; raises UserError.
 
     Images stay where they are; what is made of them is copied into the store.
+    known: published checksums; None: those of the manifests.
     """
     published = Published(request.name, request.path)
     if not request.path.is_dir():
@@ -38,12 +47,17 @@ def prepare_set(request: SetRequest, store: Store, say: Say) -> list[Added]:
     try:
         store.folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=store.folder, prefix=".") as work:
+            sets = load_published_sets() if known is None else known
+            vouchers = Vouchers.found(published, sets.get(request.name, PublishedSet()), say)
             made = _MAKERS[request.name](published, Path(work), say)
             targets = list(_targets(published, made))
             for target in targets:
                 target.check(made)
+            origins = vouchers.origins(made.used, say)
             say(f"adding {made.samples.name}")
-            return _added(store, published, made, targets)
+            unknown, added = _added(store, published, made, targets, origins)
+            last = added[-1].model_copy(update={"note": vouchers.note(unknown)})
+            return [*added[:-1], last]
     except OSError as error:
         place = f": {error.filename}" if error.filename else ""
         remedy = "Make room, or make it readable."
@@ -94,14 +108,26 @@ def _unpublished(entry: Entry) -> Dataset | None:
     return dataset if TRUTH in dataset.parts and not entry.content.checksum else None
 
 
-def _added(store: Store, published: Published, made: Made, targets: list[_Target]) -> list[Added]:
-    answers = []
+def _added(
+    store: Store,
+    published: Published,
+    made: Made,
+    targets: list[_Target],
+    origins: Mapping[str, str],
+) -> tuple[list[str], list[Added]]:
+    """Add the parts; return those whose origin is not known, and what was added."""
+    unknown, answers = [], []
     for part, path in ((SAMPLES, made.samples), (TRUTH, made.truth)):
         found = store.add(path)
+        what, sha256 = f"{made.kind}/{part}", found["sha256"]
+        if origin := origins.get(part):
+            store.vouch(what, sha256, origin)
+        elif store.origin(what, sha256) is None:
+            unknown.append(part)
         keys = tuple(f"{target.key}/{part}" for target in targets)
         for target, key in zip(targets, keys, strict=True):
             if not target.dataset.parts[part].checksum:
-                store.pin(key, found["sha256"])
+                store.pin(key, sha256)
         as_published = path.is_relative_to(published.path)
         answers.append(Added(path=str(path) if as_published else path.name, keys=keys))
-    return answers
+    return unknown, answers

@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -19,6 +20,8 @@ from models.mobile.decoding import decoded
 SAY_EVERY: Final = 5000
 """Images between two lines of progress."""
 Say = Callable[[str], None]
+Used = Mapping[str, Callable[[], bytes]]
+"""Name of each published file that a part was made of → function that reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class Made:
     truth: Path
     count: int
     """Number of samples."""
+    used: Mapping[str, Used]
+    """Part → the published files it was made of; none of a part that was made of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,11 @@ class Published:
 def stems(images: ImageFiles) -> dict[str, str]:
     """Return the names of images by their last parts without suffix."""
     return {PurePosixPath(name).stem: name for name in images.names}
+
+
+def files_of(images: ImageFiles) -> Used:
+    """Return images as files that were used."""
+    return {PurePosixPath(name).name: partial(images.read, name) for name in images.names}
 
 
 def no_complaint(_: str, __: Image.Image) -> None:

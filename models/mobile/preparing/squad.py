@@ -49,7 +49,7 @@ def make(published: Published, work: Path, say: Say) -> Made:
     found = published.files(QUESTIONS, VOCABULARY, ARCHIVE)
     if QUESTIONS not in found:
         raise _lacks(published, QUESTIONS)
-    vocabulary = _vocabulary(published, found)
+    vocabulary, read = _vocabulary(published, found)
     samples = work / "squad_eval.tfrecord"
     try:
         document = load_json(read_limited(found[QUESTIONS], MAX_TRUTH_BYTES), MAX_TRUTH_BYTES)
@@ -57,7 +57,9 @@ def make(published: Published, work: Path, say: Say) -> Made:
         count = write_records(samples, map(serialized, _said(made, say)))
     except _BROKEN as error:
         raise published.unusable(f"{QUESTIONS}: {error!r}", "Get the file again.") from error
-    return Made("squad", samples, found[QUESTIONS], count)
+    questions = {QUESTIONS: found[QUESTIONS].read_bytes}
+    used = {"samples": {**questions, VOCABULARY: lambda: read}, "truth": questions}
+    return Made("squad", samples, found[QUESTIONS], count, used)
 
 
 def features(document: Mapping[str, Any], vocabulary: Vocabulary) -> Iterator[Feature]:
@@ -128,20 +130,21 @@ def _said(made: Iterator[Feature], say: Say) -> Iterator[Feature]:
             say(f"{number} features made")
 
 
-def _vocabulary(published: Published, found: Mapping[str, Path]) -> Vocabulary:
-    """Return the vocabulary, from the published archive if it is not unpacked."""
+def _vocabulary(published: Published, found: Mapping[str, Path]) -> tuple[Vocabulary, bytes]:
+    """Return the vocabulary and its file, from the published archive if it is not unpacked."""
     if not (VOCABULARY in found or ARCHIVE in found):
         raise _lacks(published, VOCABULARY)
     path = found.get(VOCABULARY, found.get(ARCHIVE, Path()))
     try:
         read = read_limited if path.name == VOCABULARY else _of_archive
-        vocabulary = Vocabulary(read(path, _MAX_VOCABULARY_BYTES))
+        content = read(path, _MAX_VOCABULARY_BYTES)
+        vocabulary = Vocabulary(content)
         if len(vocabulary) != PIECES:
             raise ValueError(f"it has {len(vocabulary)} word pieces, and MobileBERT's has {PIECES}")
     except (OSError, ValueError, EOFError, tarfile.TarError, zlib.error) as error:
         remedy = f"Get it again from {_SOURCES[VOCABULARY]}."
         raise published.unusable(f"{path.name}: {error}", remedy) from error
-    return vocabulary
+    return vocabulary, content
 
 
 def _of_archive(path: Path, most: int) -> bytes:

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from agents.inference.run_length import loadgen_spec
-from agents.inference.run_rules import ACCURACY, SEEDS, in_room_of, rules_missed
+from agents.inference.run_rules import ACCURACY, DATASET_ORIGIN, SEEDS, in_room_of, rules_missed
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import Device, DeviceKind
@@ -157,6 +157,7 @@ def by_the_rules(version: str, workload: str, scenario: OfSuite, **chosen: Scala
         "min_duration_ms": length.least_ms,
         "max_duration_ms": length.most_ms,
         "performance_samples": rules.tasks[workload].performance_samples,
+        DATASET_ORIGIN: "samples: md5:0 (samples.zip); truth: md5:1 (truth.zip)",
     }
     program = OnDeviceProgram(bundle="litert", workload=manifest.on_device, quality_target=None)
     job = builders.job().model_copy(
@@ -186,6 +187,12 @@ def of_job(right: Attempt) -> Iterator[Broken]:
         yield right.with_knob(policy=policy), f"policy {policy}"
     for dataset in ({"full", "lite", "tiny"} - {*right.of_task.datasets}) | {"of my own"}:
         yield right.with_knob(dataset=dataset), f"data set {dataset}"
+    for dataset in right.of_task.datasets:
+        unknown = f"data set {dataset}: no published checksum vouches for it"
+        of_it = right.with_knob(dataset=dataset).saying(**{DATASET_ORIGIN: None})
+        if target := of_it.target:
+            of_it = of_it.with_accuracy(target.value)
+        yield of_it, unknown
     yield right.with_knob(quality_target=0.1), "a quality target of the sweep's own"
     for scenario in ("server", "multi_stream"):
         lacking = f"which {right.rules.title} does not have for this task"

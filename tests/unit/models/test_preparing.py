@@ -143,6 +143,7 @@ def test_imagenet_is_added_for_every_task_of_it(store: Store, folder: Path) -> N
     Image.new("RGB", (8, 8)).save(folder / "train/n01440764_18.JPEG")
     samples, truth = prepared(store, "imagenet", folder)
     assert samples == Added(path=str(folder / "val"), keys=tuple(f"{k}/samples" for k in keys))
+    assert truth.note.endswith("Nobody has published a checksum of it.")
     assert truth.keys == tuple(f"{k}/truth" for k in keys)
     assert [truths(store, key) for key in keys] == [LABELS, LABELS]
     assert [path.name for path in store.folder.iterdir() if path.name.startswith(".")] == []
