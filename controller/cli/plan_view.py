@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
 from controller.cli.common import show_table
 from controller.contracts.base import utc_minute
-from controller.contracts.catalog import Catalog
-from controller.contracts.device import DeviceState, RegisteredAgent, RegisteredDevice
-from controller.contracts.sweep import Cell, Sweep
+from controller.contracts.sweep import Sweep
 from controller.platform.terminal import say
-from controller.scheduling.model_files import HostFiles, hosts_without
-from controller.scheduling.planning import DevicePlan, SweepPlan, plan_sweep
+from controller.scheduling.planning import DevicePlan, SweepPlan
 
 
 def show_plan(plan: SweepPlan, sweep: Sweep, without_runtime: Sequence[str]) -> None:
@@ -50,42 +47,6 @@ def show_plan(plan: SweepPlan, sweep: Sweep, without_runtime: Sequence[str]) -> 
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def with_host_files(
-    plan: SweepPlan,
-    owners: Mapping[str, str],
-    hosts: Mapping[str, str],
-    stored: Callable[[], Mapping[str, Collection[str]]],
-) -> SweepPlan:
-    """Return a plan with the hosts that lack files.
-
-    owners: device → agent; hosts: agent → host; stored: called if the plan needs any files.
-    """
-    needs = [(owners[each.device], each.files) for each in plan.devices if each.files]
-    if not needs:
-        return plan
-    lacking = tuple(hosts_without(needs, hosts, stored()))
-    return plan.model_copy(update={"without_files": lacking})
-
-
-def known_hosts_without(
-    sweep: Sweep,
-    cells: Sequence[Cell],
-    catalog: Catalog,
-    fleet: tuple[Sequence[RegisteredAgent], Sequence[RegisteredDevice]],
-    stored: Callable[[], Mapping[str, Collection[str]]],
-) -> tuple[HostFiles, ...]:
-    """Return the hosts of a fleet that lack files of a sweep, whatever state their devices are in.
-
-    stored: see with_host_files.
-    """
-    agents, devices = fleet
-    ready = [(registered.labelled, DeviceState.READY) for registered in devices]
-    plan = plan_sweep(sweep, cells, ready, catalog, ())
-    owners = {registered.device.id: registered.agent_id for registered in devices}
-    hosts = {registered.agent.id: registered.agent.host for registered in agents}
-    return with_host_files(plan, owners, hosts, stored).without_files
 
 
 def _notes(planned: DevicePlan) -> Iterator[str]:

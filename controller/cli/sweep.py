@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -24,8 +23,9 @@ from controller.cli.common import (
     warn_if_away,
     write_file,
 )
+from controller.cli.host_files import hosts_without_files, planned_with_files
 from controller.cli.outcome_options import OfTags
-from controller.cli.plan_view import known_hosts_without, show_plan, with_host_files
+from controller.cli.plan_view import show_plan
 from controller.cli.plugins_view import warn_of_plugins
 from controller.cli.progress import show_sweep
 from controller.cli.sweep_annotations import SweepId
@@ -40,7 +40,6 @@ from controller.platform.terminal import say
 from controller.runtime import manifests
 from controller.runtime.client import FarmClient
 from controller.runtime.fleet import devices_now
-from controller.runtime.stored_files import stored_files_now
 from controller.runtime.waiting import waiting_now
 from controller.runtime.watch import follow_from_elsewhere
 from controller.scheduling.expansion import cells_of
@@ -78,8 +77,8 @@ def validate(file: File, json: Json = False) -> None:
     """Check a sweep file without a farm.
 
     Lists what differs between its cells, the known devices that no stack of it has a runtime for,
-    and the known hosts that lack models or data sets. Warns of clauses in `devices` that no known
-    device matches.
+    and the known hosts that lack models or data sets; this host, if none is known. Warns of clauses
+    in `devices` that no known device matches.
     """
     sweep, catalog = read_sweep(file), load_catalog()
     warn_of_plugins(catalog)
@@ -96,8 +95,7 @@ def validate(file: File, json: Json = False) -> None:
         say("await: runs wait for devices that match but are away, if the farm has had them")
     for line in _without_runtime(cells, catalog, devices):
         say(line)
-    stored = partial(stored_files_now, home())
-    for host in known_hosts_without(sweep, cells, catalog, fleet, stored):
+    for host in hosts_without_files(sweep, cells, catalog, fleet):
         say(host.line)
 
 
@@ -214,12 +212,11 @@ def plan(file: File, json: Json = False) -> None:
         )
         hosts = {known.agent.id: known.agent.host for known in store.fleet()[0]}
     owners = {d.device.id: d.agent_id for d in devices}
-    found = with_host_files(found, owners, hosts, partial(stored_files_now, home()))
+    found = planned_with_files(found, cells, catalog, owners, hosts)
     if json:
         show_json(found)
         return
-    lacking = _without_runtime(cells, catalog, [d.device for d in devices])
-    show_plan(found, sweep, lacking)
+    show_plan(found, sweep, _without_runtime(cells, catalog, [d.device for d in devices]))
 
 
 def _warn_of_manifests() -> None:

@@ -14,6 +14,8 @@ from controller.scheduling.program import completed, program_of
 
 SHOWN: Final = 4
 """Files that a line names."""
+HERE: Final = "this host"
+"""In place of an agent: the host that the command runs on, where no agent is known."""
 Needed = Mapping[str, str | None]
 """Key of each file, such as WORKLOAD/models/NUMERICS → its published checksum, None without one."""
 
@@ -22,6 +24,7 @@ class HostFiles(Contract):
     """What is known of the files that a plan's cells need on one host."""
 
     agent_id: str
+    """`this host` if no agent is known."""
     host: str
     lacking: tuple[str, ...]
     """Keys of files that are not in its store; if unknown, of all that are needed."""
@@ -46,7 +49,8 @@ class HostFiles(Contract):
         """The same as one sentence."""
         if not self.known:
             return f"{self.host}: unknown whether it has {self.names}"
-        return f"{self.host}: lacks {self.names} (there, run `{self.command}`)"
+        there = "" if self.agent_id == HERE else "there, "
+        return f"{self.host}: lacks {self.names} ({there}run `{self.command}`)"
 
 
 def needed_files(cell: Cell, catalog: Catalog) -> dict[str, str | None]:

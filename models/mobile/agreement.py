@@ -6,6 +6,7 @@ An answer is the bytes that the runner gave LoadGen: see agents/inference/runner
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import fsum
 from typing import Final
 
 import numpy as np
@@ -64,8 +65,8 @@ def _of_boxes(one: Rows, other: Rows) -> float:
 
     So many boxes of low score, of which two runtimes give different ones, count for little.
     """
-    total = float(one[:, 5].sum() + other[:, 5].sum())
-    return 2 * sum(_shared_scores(one, other)) / total if total else float(len(one) == len(other))
+    total = fsum(one[:, 5]) + fsum(other[:, 5])  # exact, so that equal answers agree by 1
+    return 2 * fsum(_shared_scores(one, other)) / total if total else float(len(one) == len(other))
 
 
 def _shared_scores(one: Rows, other: Rows) -> Iterator[float]:

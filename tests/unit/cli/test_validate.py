@@ -8,6 +8,7 @@ import pytest
 
 from controller.contracts.device import RegisteredDevice
 from controller.store.sqlite import SqliteStore
+from models.mobile.store import Store
 from tests.support import store_examples
 from tests.support.command_line import benchfarm, printed_by
 
@@ -50,6 +51,43 @@ def test_a_host_whose_store_is_unknown_is_named(tmp_path: Path) -> None:
 def test_it_needs_no_farm(tmp_path: Path) -> None:
     done = benchfarm(tmp_path, "sweep", "validate", "-", stdin=SWEEP)
     assert (done.returncode, b"no errors" in done.stdout) == (0, True)
+
+
+def test_without_known_hosts_this_one_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = SWEEP.replace(b"shapes_classifier", b"edsr").replace(b"mode:", b"dataset: full, mode:")
+    model, samples = "edsr/models/int8", "edsr/full/samples"
+    store = Store(tmp_path / "models")
+
+    def said(verb: str) -> list[bytes]:
+        done = benchfarm(tmp_path, "sweep", verb, "-", stdin=text)
+        assert (done.returncode, done.stderr) == (0, b"")
+        return [line for line in done.stdout.splitlines() if line.startswith(b"this host: ")]
+
+    command = "(run `benchfarm models fetch edsr`)"
+    lacking = f"this host: lacks {model}, {samples}, edsr/full/truth {command}"
+    assert said("validate") == [lacking.encode()]
+    file = tmp_path / "any"
+    file.write_bytes(b"x")
+    store.pin(samples, store.add(file)["sha256"])
+    lacking = f"this host: lacks {model}, edsr/full/truth {command}"
+    assert said("validate") == [lacking.encode()]
+    SqliteStore.open(tmp_path / "store.sqlite").close()  # a farm that knows no agent
+    assert (said("validate"), said("plan")) == ([lacking.encode()], [lacking.encode()])
+    monkeypatch.setenv("BENCHFARM_URL", "http://127.0.0.1:9")
+    assert said("validate") == [], "the farm is elsewhere"
+
+
+def test_a_store_here_that_cannot_be_read_is_a_line_and_no_error(tmp_path: Path) -> None:
+    text = SWEEP.replace(b"shapes_classifier", b"edsr").replace(b"mode:", b"dataset: full, mode:")
+    pins = tmp_path / "models/pins/edsr/full"
+    pins.mkdir(parents=True)
+    (pins / "samples").write_text("no checksum")
+    done = benchfarm(tmp_path, "sweep", "validate", "-", stdin=text)
+    assert (done.returncode, done.stderr.count(b"\n")) == (0, 1)
+    assert done.stderr.startswith(b"benchfarm: cannot read ")
+    assert b"\nthis host: unknown whether it has edsr/models/int8, " in done.stdout
 
 
 def test_devices_of_a_farm_elsewhere_are_not_asked_for(

@@ -41,6 +41,8 @@ SIZES = [
     ((5, 1), (1, 9)),
     ((1, 1), (3, 2)),
 ]
+DRAWN = 400
+"""Images drawn for each mode."""
 MODES = [(False, False), (True, False), (False, True)]
 
 
@@ -67,6 +69,33 @@ def test_the_nearest_pixels_are_tensorflow_lite_s(
     model = resize_model(source, target, align_corners=True, bilinear=False)
     expected = resized(model, np.stack([classes] * 3, -1).astype(np.float32))[..., 0]
     assert np.array_equal(resize_nearest(classes, *target), expected)
+
+
+@pytest.mark.parametrize(("align_corners", "half_pixel"), MODES)
+def test_drawn_images_have_tensorflow_lite_s_pixels(
+    *, align_corners: bool, half_pixel: bool
+) -> None:
+    """No pixel of 400 images of all proportions is a step off once it is truncated.
+
+    Images of one colour are among them: there, a sum's last bit alone decides about a whole step.
+    """
+    draw = np.random.default_rng(11)
+    for number in range(DRAWN):
+        height, width, *target = (int(2**n) for n in draw.uniform(0, 5.6, 4))
+        image = draw.integers(0, 256, (height, width, 3)).astype(np.uint8)
+        if number % 4 == 0:
+            image[:] = image[0, 0]
+        to = (target[0], target[1])
+        model = resize_model(
+            (height, width), to, align_corners=align_corners, half_pixel=half_pixel
+        )
+        expected = resized(model, image.astype(np.float32))
+        found = resize_bilinear(
+            image, *to, align_corners=align_corners, half_pixel_centers=half_pixel
+        )
+        for kind in ("uint8", "int8"):
+            wrong = np.argwhere(in_steps(found, kind) != in_steps(expected, kind))
+            assert len(wrong) == 0, f"image {number}, {image.shape} to {to}: {wrong[:3]}"
 
 
 def test_corners_can_not_be_aligned_to_half_pixels() -> None:

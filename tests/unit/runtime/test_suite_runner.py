@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
 
 from controller.contracts.errors import UserError
 from controller.contracts.run import RunState
-from controller.contracts.suite_session import Verdict, session_rules
+from controller.contracts.suite_session import SessionSummary, Verdict, session_rules
 from controller.contracts.sweep import Sweep
 from controller.runtime.suite_runner import LOOK_S, SessionRunner, Timer
 from controller.scheduling.suite_plan import Place
 from controller.scheduling.suite_session import Ended, PartRun, Pauses, Session, Span, in_order
+from controller.scheduling.suite_summary import summary_of
 from controller.scheduling.suite_verdicts import Judge
 from tests.support.suite_sessions import BEGIN, ID, METRICS, PHONE, PLAN, SUITE, TASK_S, result
 
@@ -37,6 +38,8 @@ class Farm:
     refuses: str = ""
     fails: str = ""
     """A task that fails."""
+    speeds: Sequence[float] = (1.0,) * 5
+    """What is measured in each try."""
 
     def session(self) -> Session:
         self._step()
@@ -56,7 +59,7 @@ class Farm:
         self._step()
         run = self.parts[sweep_id]
         span = Span(PHONE, self.now, self.now + TASK_S)
-        measured = result(run.place, 1.0, self.now)
+        measured = result(run.place, self.speeds[run.place.number - 1], self.now)
         done = replace(run, state=RunState.DONE, spans=(span,), result=measured)
         if run.workload == self.fails:
             done = replace(done, state=RunState.FAILED, result=None, failure="user: no model")
@@ -96,6 +99,39 @@ def test_a_session_by_the_rules_meets_them_all() -> None:
     assert len(pauses) == 4, "each is said once, however often the clock is looked at"
     assert pauses[0] == "pause of 600 s, until 1970-01-12 14:05 UTC"
     assert not any(line.startswith("rule missed") for line in said)
+
+
+def summary(farm: Farm) -> SessionSummary:
+    return summary_of(Session(ID, in_order(farm.parts.values())), JUDGE, PHONE, virtual=True)
+
+
+def test_five_tries_within_five_percent_are_a_summary_that_meets_the_rules() -> None:
+    """From the plan over its pauses to the summary, on the farm's clock."""
+    farm = Farm(speeds=(1.0, 1.02, 1.05, 1.01, 1.0))
+    assert carried(farm, lambda _: None) == Ended()
+    found = summary(farm)
+    assert (found.tries, found.is_running, found.meets_rules) == (5, False, True)
+    assert [(p.task, p.scenario) for p in found.parts] == [(p.task, p.scenario) for p in PLAN.parts]
+    for part in found.parts:
+        assert [tried.value for tried in part.tries] == list(farm.speeds)
+        assert part.spread == pytest.approx(0.05)  # of floats
+    first, last = found.parts[0].tries, found.parts[-1].tries
+    begun, ended = [t.started_at or 0 for t in first], [t.ended_at or 0 for t in last]
+    assert [b - e for b, e in zip(begun[1:], ended[:-1], strict=True)] == [BY_RULES.try_s] * 4
+    assert ended[-1] - begun[0] == farm.now - BEGIN == 5 * PARTS * TASK_S + 4 * BY_RULES.try_s
+
+
+def test_a_try_that_is_six_percent_slower_is_said_and_the_session_goes_on() -> None:
+    farm, said = Farm(speeds=(1.0, 1.0, 1.06, 1.0, 1.0)), list[str]()
+    assert carried(farm, said.append) == Ended()
+    found = summary(farm)
+    assert (found.tries, found.meets_rules, unmet(farm)) == (5, False, {"replication"})
+    assert [part.spread for part in found.parts] == pytest.approx([0.06] * PARTS)  # of floats
+    missed = next(n for n, line in enumerate(said) if line.startswith("rule missed"))
+    why = "replication: mobilenet_edgetpu single_stream: latency_p90 differs by 6 %; at most 5 %"
+    assert said[missed].startswith(f"rule missed, {why}")
+    assert said[missed - 1].startswith("try 3 of 5, part 1 of 6: "), "said as soon as it is known"
+    assert sum(line.startswith("rule missed") for line in said) == 1
 
 
 @pytest.mark.parametrize("killed_at", range(1, 80))

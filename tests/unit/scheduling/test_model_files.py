@@ -8,12 +8,18 @@ from pathlib import Path
 import pytest
 
 from agents.inference.stored_files import StoredFiles
-from controller.cli.plan_view import known_hosts_without, with_host_files
+from controller.cli.host_files import known_hosts_without, this_host_without, with_host_files
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import DeviceState, RegisteredAgent, RegisteredDevice
 from controller.contracts.sweep import Sweep
 from controller.scheduling.expansion import cells_of
-from controller.scheduling.model_files import HostFiles, Needed, hosts_without, needed_files
+from controller.scheduling.model_files import (
+    HERE,
+    HostFiles,
+    Needed,
+    hosts_without,
+    needed_files,
+)
 from controller.scheduling.planning import plan_sweep
 from models.mobile.store import Store
 from tests.support import builders
@@ -151,6 +157,35 @@ def test_a_sweep_s_file_alone_tells_which_known_hosts_lack_files() -> None:
     every = [MODEL_MD5, TINY_MD5, TINY_TRUTH_MD5]
     stored = {"host-1": every, "host-2": every}
     assert known_hosts_without(given, cells, shipped(), (agents, phones), lambda: stored) == ()
+
+
+@pytest.mark.parametrize(
+    ("stored", "said"),
+    [
+        (
+            {HERE: [MODEL_MD5]},
+            f"this host: lacks {TINY}, {TINY_TRUTH} (run `benchfarm models fetch edsr`)",
+        ),
+        ({HERE: [MODEL_MD5, TINY_MD5, TINY_TRUTH_MD5]}, None),
+        ({}, f"this host: unknown whether it has {INT8}, {TINY}, {TINY_TRUTH}"),
+    ],
+    ids=["some", "all", "unreadable"],
+)
+def test_without_a_known_host_it_is_this_one(
+    stored: dict[str, list[str]], said: str | None
+) -> None:
+    cells = cells_of(sweep(stack=["litert", "tflite"]), shipped())
+    found = this_host_without(cells, shipped(), lambda: stored)
+    assert [host.line for host in found] == ([said] if said else [])
+
+
+def test_this_host_is_looked_at_only_if_files_are_needed() -> None:
+    cells = cells_of(sweep(workload="edsr_surrogate", knobs={}), shipped())
+
+    def ask() -> dict[str, list[str]]:
+        raise AssertionError("no file is needed")
+
+    assert this_host_without(cells, shipped(), ask) == ()
 
 
 def test_an_agent_tells_what_is_in_its_store(tmp_path: Path) -> None:
