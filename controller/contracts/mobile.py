@@ -59,6 +59,9 @@ class Signature(Contract):
     outputs: tuple[Tensor, ...]
 
 
+ImageFit = Literal["stretch", "center_crop", "resize_then_crop", "pad", "as_is"]
+
+
 class ImageInput(Contract):
     """Images in NHWC; float models take (pixel - mean) / std, uint8 models the pixel, int8 models
     the pixel - 128."""
@@ -66,13 +69,14 @@ class ImageInput(Contract):
     kind: Literal["image"] = "image"
     height: PositiveInt
     width: PositiveInt
-    fit: Literal["stretch", "center_crop", "pad", "as_is"]
+    fit: ImageFit
     """How an image comes to the input's size, as TensorFlow Lite resizes, bilinear without
     antialiasing.
 
-    `center_crop` first cuts out the middle square, of side `crop` times the shorter side. `pad`
-    keeps the proportions and fills up on the right or at the bottom, also annotations. `as_is`
-    refuses any other size.
+    `center_crop` first cuts out the middle square, of side `crop` times the shorter side.
+    `resize_then_crop` keeps the proportions until the image covers 1/`crop` of the size, then cuts
+    out the middle. `pad` keeps them and fills up on the right or at the bottom, also annotations.
+    `as_is` refuses any other size.
     """
     crop: Annotated[float, Field(gt=0, le=1)] = 0.875
     mean: float | tuple[float, float, float]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
@@ -11,7 +11,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from controller.contracts.base import Contract, Name, Scalar
 from controller.contracts.documents import load_yaml, read_limited
-from controller.contracts.mobile import RunLength
+from controller.contracts.mobile import ImageFit, RunLength
 
 UNVERIFIED: Final = "unverified"
 """Stands beside each result that is called by MLPerf's name and that MLCommons has not reviewed."""
@@ -61,6 +61,8 @@ class TaskRules(Contract):
     """What a version asks of one of its tasks."""
 
     scenarios: tuple[OfSuite, ...]
+    fit: ImageFit | None = None
+    """How images come to the model's size, where the task's manifest has it otherwise."""
     queries: PositiveInt | None = None
     """Fewest queries, where they are not the scenario's."""
     performance_samples: PositiveInt
@@ -81,8 +83,9 @@ class SuiteRules(Contract):
 
     suite: str
     version: Annotated[str, Field(pattern=r"^v\d+\.\d+$")]
-    source: str
-    """Where the figures of this file come from."""
+    rules: dict[str, str]
+    """Figure → the rule that it comes from: by its field, or by the beginning of its field's path
+    (`tasks.edsr.targets`; `tasks.*.targets` of all tasks). See `rule_of`."""
     seeds: Seeds | None = None
     """None: not known, so that nobody can check them."""
     scenarios: dict[OfSuite, RunLength]
@@ -100,6 +103,30 @@ class SuiteRules(Contract):
         if missing := asked - set(self.scenarios):
             raise ValueError(f"scenarios lacks {', '.join(sorted(missing))}")
         return self
+
+    @model_validator(mode="after")
+    def _every_figure_has_a_rule(self) -> Self:
+        figures = [*self._figures()]
+        if bare := next((path for path in figures if self.rule_of(path) is None), None):
+            raise ValueError(f"rules lacks what {bare} comes from")
+        for named in self.rules:
+            if not any(_begins(named, path) for path in figures):
+                raise ValueError(f"rules.{named} is of no figure")
+        return self
+
+    def _figures(self) -> Iterator[str]:
+        """Yield the path of each field with figures, by the names of this file."""
+        yield from (name for name in ("seeds", "room_celsius", "known") if getattr(self, name))
+        for scenario, length in self.scenarios.items():
+            yield from (f"scenarios.{scenario}.{name}" for name in _set_in(length))
+        for task, of_task in self.tasks.items():
+            yield from (f"tasks.{task}.{name}" for name in _set_in(of_task))
+
+    def rule_of(self, path: str) -> str | None:
+        """Return the rule that a figure comes from: of several that fit, the longest path's."""
+        fitting = (named for named in self.rules if _begins(named, path))
+        found = max(fitting, key=lambda named: (named.count("."), "*" not in named), default=None)
+        return self.rules[found] if found else None
 
     @property
     def title(self) -> str:
@@ -131,6 +158,20 @@ class SuiteRules(Contract):
             return None
         figures = f"{target.metric} {measured:.4f} is below {target.value:.4f}"
         return f"{figures}, the target of {self.title}"
+
+
+def _set_in(rules: Contract) -> Iterator[str]:
+    """Yield the names of the fields that are in the file."""
+    return (name for name in type(rules).model_fields if name in rules.model_fields_set)
+
+
+def _begins(named: str, path: str) -> bool:
+    """Return whether a path begins with this one, part by part; `*` is any part."""
+    parts = named.split(".")
+    beginning = path.split(".")[: len(parts)]
+    return len(beginning) == len(parts) and all(
+        part in ("*", found) for part, found in zip(parts, beginning, strict=True)
+    )
 
 
 def _fits(

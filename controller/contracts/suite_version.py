@@ -7,7 +7,7 @@ from typing import Final
 
 from controller.contracts.base import Scalar
 from controller.contracts.manifests import Knob, QualityTarget, WorkloadManifest, defaults_of
-from controller.contracts.mobile import task_of
+from controller.contracts.mobile import ImageInput, OnDevice, task_of
 from controller.contracts.suite_rules import SuiteRules, load_suites
 
 SUITE_VERSION: Final = "suite_version"
@@ -55,3 +55,13 @@ def quality_target(workload: WorkloadManifest, knobs: Mapping[str, Scalar]) -> Q
     rules = rules_of(workload.name, knobs)
     target = rules.tasks[workload.name].target_of(knobs) if rules else None
     return QualityTarget(metric=target.metric, value=target.value) if target else None
+
+
+def on_device_of(workload: WorkloadManifest, knobs: Mapping[str, Scalar]) -> OnDevice | None:
+    """Return what runs on a device for a cell: its images are fitted as its version has it."""
+    device, rules = workload.on_device, rules_of(workload.name, knobs)
+    fit = rules.tasks[task_of(workload.name)].fit if rules else None
+    if device is None or fit is None or not isinstance(device.input, ImageInput):
+        return device
+    fitted = device.input.model_copy(update={"fit": fit})
+    return device.model_copy(update={"input": fitted})

@@ -16,7 +16,7 @@ from controller.contracts.manifests import (
     defaults_of,
 )
 from controller.contracts.run import Run
-from controller.contracts.suite_version import quality_target
+from controller.contracts.suite_version import on_device_of, quality_target
 from controller.contracts.sweep import Cell
 from controller.contracts.units import Unit
 from controller.contracts.wire import (
@@ -104,10 +104,11 @@ def _rate_unit(workload: WorkloadManifest) -> Unit:
 def program_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> Program:
     """Return a cell's program; raises SweepInvalid if its workload can't run on its stack."""
     workload, stack = catalog.workloads[cell.workload], catalog.stacks[cell.stack]
+    on_device = on_device_of(workload, cell.knobs)
     _require_scenario(cell, catalog, source)
     if stack.command and runs(stack.command, workload):
         _require_words(cell, stack, source)
-        return CommandProgram(stack=stack.name, command=stack.command, workload=workload.on_device)
+        return CommandProgram(stack=stack.name, command=stack.command, workload=on_device)
     if workload.builder and stack.backend:
         origins = PROVENANCE_KNOBS.values()
         return TrainingProgram(
@@ -119,10 +120,10 @@ def program_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> Progr
             scenario_module=catalog.scenarios[cell.scenario].module,
             plugins=plugins_of(cell, catalog),
         )
-    if workload.on_device and stack.bundle:
+    if on_device and stack.bundle:
         return OnDeviceProgram(
             bundle=stack.bundle,
-            workload=workload.on_device,
+            workload=on_device,
             quality_target=quality_target(workload, cell.knobs),
         )
     fitting = stacks_that_run(workload, catalog)

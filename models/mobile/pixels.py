@@ -1,8 +1,8 @@
 """Images → a model's input, as TensorFlow Lite's evaluation stage and DeepLab's preprocessing make
 them. Needs numpy only, since it is a part of the bundle for devices, too.
 
-The stage (`ImagePreprocessingStage`, which MLPerf Mobile's app uses) crops, then resizes real
-numbers by `RESIZE_BILINEAR`, then truncates them to the model's type.
+The stage (`ImagePreprocessingStage`, which MLPerf Mobile's app uses) crops and resizes in the order
+it is told, in real numbers, by `RESIZE_BILINEAR`, then truncates them to the model's type.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ def fitted(image: NDArray[Any], to: Fitting) -> NDArray[Any]:
         return image
     if to.fit == "pad":
         return padded(image, to.height, to.width)
+    if to.fit == "resize_then_crop":
+        return resized_then_cropped(image, to.height, to.width, to.crop)
     if to.fit == "center_crop":
         image = crop_center(image, to.crop)
     return resize_bilinear(image, to.height, to.width)
@@ -125,8 +127,25 @@ def resize_nearest(classes: NDArray[Any], height: int, width: int) -> NDArray[An
 def crop_center(image: NDArray[Any], fraction: float) -> NDArray[Any]:
     """Return the square in the middle whose side is a fraction of the shorter side, rounded."""
     side = min(_rounded(fraction * edge) for edge in image.shape[:2])
-    top, left = (_rounded((edge - side) / 2) for edge in image.shape[:2])
-    return image[top : top + side, left : left + side]
+    return _middle(image, side, side)
+
+
+def resized_then_cropped(image: NDArray[Any], height: int, width: int, fraction: float) -> Real:
+    """Return the middle (height, width) of an image resized in its proportions, so that it covers
+    what height and width are a fraction of: the app's steps up to MLPerf Mobile v3.1."""
+    least = tuple(int(edge / fraction) for edge in (height, width))
+    ratio = max(_ratio(most, edge) for most, edge in zip(least, image.shape[:2], strict=True))
+    covering = (
+        max(_rounded(float(np.float32(edge) * ratio)), most)
+        for most, edge in zip(least, image.shape[:2], strict=True)
+    )
+    return _middle(resize_bilinear(image, *covering), height, width)
+
+
+def _middle(image: NDArray[Any], height: int, width: int) -> NDArray[Any]:
+    top = _rounded((image.shape[0] - height) / 2)
+    left = _rounded((image.shape[1] - width) / 2)
+    return image[top : top + height, left : left + width]
 
 
 def _rounded(value: float) -> int:

@@ -200,7 +200,7 @@ def test_xnnpack_s_options_are_in_the_bundle(
     assert ("xnnpack_cache_bytes" in facts) == (option == "cache")
 
 
-@pytest.mark.parametrize("fit", ["center_crop", "pad"])
+@pytest.mark.parametrize("fit", ["center_crop", "resize_then_crop", "pad"])
 def test_images_are_decoded_to_the_bits_of_the_host_s(
     unpacked: Path, fit: str, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ SCENARIOS: Final = ("single_stream", "multi_stream", "offline", "server")
 MODES: Final = ("performance", "accuracy")
 DELEGATES: Final = ("xnnpack", "none", "auto")
 EXECUTORS: Final = ("interpreter", "compiled", "cache", "fp16")
-FITS: Final = ("stretch", "center_crop", "pad", "as_is")
+FITS: Final = ("stretch", "center_crop", "resize_then_crop", "pad", "as_is")
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "scenario": SCENARIOS,
     "mode": MODES,

@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from controller.contracts.catalog import load_catalog
+from controller.contracts.mobile import ImageInput
 from controller.contracts.suite_rules import SuiteRules, Target, TaskRules, load_suites
 
 PAGE = Path(__file__).parents[3] / "docs" / "mobile.md"
@@ -66,6 +67,48 @@ def test_targets_by_numerics_and_data_set() -> None:
     assert v5.tasks["mobilenet_v4"].target_of({}) is None
 
 
+@pytest.mark.parametrize("rules", load_suites(), ids=lambda rules: rules.version)
+def test_each_figure_says_which_rule_it_comes_from(rules: SuiteRules) -> None:
+    fields = rules.model_dump(exclude_unset=True)
+    for named in rules.rules:
+        others = {name: rule for name, rule in rules.rules.items() if name != named}
+        if "." in named:  # a narrower one: without it, the wider one is said, which is another
+            assert others.get(named.partition(".")[0]) != rules.rules[named]
+            continue
+        with pytest.raises(ValidationError, match=f"rules lacks what {named}"):
+            SuiteRules.model_validate(fields | {"rules": others})
+
+
+@pytest.mark.parametrize("named", ["sedes", "tasks.mobilbert", "tasks.*.queues", "seeds.qsl.high"])
+def test_a_rule_of_no_figure_is_refused(named: str) -> None:
+    fields = load_suites()[-1].model_dump(exclude_unset=True)
+    fields["rules"] |= {named: "x"}
+    with pytest.raises(ValidationError, match="is of no figure"):
+        SuiteRules.model_validate(fields)
+
+
+def test_of_several_rules_the_narrowest_is_a_figure_s() -> None:
+    v4 = next(rules for rules in load_suites() if rules.version == "v4.0")
+    fields = v4.model_dump(exclude_unset=True)
+    fields["rules"] |= {"tasks": "a", "tasks.*.targets": "b", "tasks.edsr.targets": "c"}
+    found = SuiteRules.model_validate(fields)
+    assert found.rule_of("tasks.mosaic.scenarios") == "a"
+    assert found.rule_of("tasks.mosaic.targets") == "b"
+    assert found.rule_of("tasks.edsr.targets") == "c"
+    assert found.rule_of("scenarios.offline.queries") == v4.rules["scenarios"]
+    assert found.rule_of("other") is None
+
+
+def test_every_task_but_one_has_a_target() -> None:
+    without = {
+        (name, rules.version)
+        for rules in load_suites()
+        for name, of_task in rules.tasks.items()
+        if not of_task.targets
+    }
+    assert without == {("mobilenet_v4", version) for version in ("v4.0", "v4.1", "v5.0", "v6.0")}
+
+
 def test_a_scenario_without_a_length_is_refused() -> None:
     fields = load_suites()[-1].model_dump() | {"scenarios": {"offline": {"queries": 1}}}
     with pytest.raises(ValidationError, match="scenarios lacks single_stream"):
@@ -82,8 +125,8 @@ def test_runs_end_after_ten_minutes_from_v3_1_on() -> None:
 def _rows() -> Iterator[str]:
     """Yield a row for each task and each run of versions that ask the same of it."""
     columns = ("workload", "versions", "scenarios", "data sets that count", "samples drawn from")
-    yield f"| {' | '.join(columns)} | quality target |"
-    yield "|---" * (len(columns) + 1) + "|"
+    yield f"| {' | '.join(columns)} | images | quality target |"
+    yield "|---" * (len(columns) + 2) + "|"
     for name in TASKS:
         asked = [
             (rules.version, rules.tasks[name]) for rules in load_suites() if name in rules.tasks
@@ -91,15 +134,18 @@ def _rows() -> Iterator[str]:
         for of_task, versions in groupby(asked, lambda one: one[1]):
             found = [version for version, _ in versions]
             span = found[0] if len(found) == 1 else f"{found[0]} – {found[-1]}"
-            yield f"| `{name}` | {span} | {_cells(of_task)} |"
+            yield f"| `{name}` | {span} | {_cells(name, of_task)} |"
 
 
-def _cells(of_task: TaskRules) -> str:
+def _cells(name: str, of_task: TaskRules) -> str:
     names = (
         ", ".join(f"`{one}`" for one in those) for those in (of_task.scenarios, of_task.datasets)
     )
+    task = TASKS[name].on_device
+    wanted = task.input if task else None
+    fit = f"`{of_task.fit or wanted.fit}`" if isinstance(wanted, ImageInput) else "–"
     targets = "; ".join(map(_said, of_task.targets)) or "none printed"
-    return " | ".join([*names, str(of_task.performance_samples), targets])
+    return " | ".join([*names, str(of_task.performance_samples), fit, targets])
 
 
 def _said(target: Target) -> str:

@@ -12,6 +12,7 @@ from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.manifests import defaults_of
+from controller.contracts.mobile import ImageInput
 from controller.contracts.suite_rules import load_suites
 from controller.contracts.suite_version import SUITE_VERSION, quality_target, rules_of
 from controller.contracts.sweep import Sweep
@@ -24,6 +25,10 @@ CATALOG = load_catalog()
 MANIFESTS = Path(__file__).parents[3] / "models" / "manifests" / "mobile"
 TASKS = sorted({name for rules in load_suites() for name in rules.tasks})
 SURROGATES = sorted(name for name in CATALOG.workloads if name.endswith("_surrogate"))
+
+
+def versions_of(task: str) -> list[str]:
+    return [rules.version for rules in load_suites() if task in rules.tasks]
 
 
 def knobs_of(workload: str, **given: Scalar) -> dict[str, Scalar]:
@@ -64,12 +69,12 @@ def test_no_manifest_lists_versions() -> None:
 @pytest.mark.parametrize(
     ("workload", "knobs", "target"),
     [
-        ("mobilebert", {SUITE_VERSION: "v6.0"}, 0.874),
+        ("mobilebert", {SUITE_VERSION: "v6.0"}, 0.83142),
         ("mobilebert", {SUITE_VERSION: "v5.0"}, 0.83142),
         ("mobilebert", {SUITE_VERSION: "v5.0", "dataset": "lite"}, 0.84165),
-        ("mobilebert", {SUITE_VERSION: "v1.1"}, None),
+        ("mobilebert", {SUITE_VERSION: "v0.7"}, 0.874014),
         ("edsr", {SUITE_VERSION: "v3.0", "numerics": "fp32"}, 33.58),
-        ("edsr", {SUITE_VERSION: "v6.0", "numerics": "fp32"}, 33.0),
+        ("edsr", {SUITE_VERSION: "v6.0", "numerics": "int8"}, 33.0),
         ("mobilenet_v4", {SUITE_VERSION: "v5.0"}, None),
         ("mobilenet_edgetpu", {SUITE_VERSION: "v4.0"}, 0.746662),
         ("mobilebert_surrogate", {SUITE_VERSION: "v1.1"}, 0.799242),
@@ -91,11 +96,11 @@ def test_a_catalogue_shows_the_target_of_the_defaults() -> None:
     assert {name: target.value if target else None for name, target in shown.items()} == {
         "deeplabv3_plus": 0.53156,
         "edsr": 33.0,
-        "mobilebert": 0.874,
+        "mobilebert": 0.83142,
         "mobiledet": 0.27075,
         "mobilenet_edgetpu": 0.746662,
-        "mobilenet_v4": 0.81,
-        "mosaic": 0.574,
+        "mobilenet_v4": None,
+        "mosaic": 0.57408,
         "ssd_mobilenet_v2": 0.227,
     }
 
@@ -137,4 +142,22 @@ def test_a_version_without_the_task_is_refused_with_those_that_have_it(version: 
 def test_a_target_of_ones_own_needs_one_to_replace() -> None:
     assert cells_of(sweep("mobilebert", quality_target=(0.5,), suite_version=("v6.0",)), CATALOG)
     with pytest.raises(SweepInvalid, match="has no quality target to override"):
-        cells_of(sweep("mobilebert", quality_target=(0.5,), suite_version=("v1.1",)), CATALOG)
+        cells_of(sweep("mobilenet_v4", quality_target=(0.5,)), CATALOG)
+
+
+@pytest.mark.parametrize("stack", ["litert", "tflite"])
+@pytest.mark.parametrize("version", versions_of("mobilenet_edgetpu"))
+def test_images_are_fitted_as_the_version_s_app_does_it(version: str, stack: str) -> None:
+    asked = sweep("mobilenet_edgetpu", suite_version=(version,)).model_copy(
+        update={"stack": (stack,)}
+    )
+    (cell,) = cells_of(asked, CATALOG)
+    program = program_of(cell, CATALOG)
+    assert isinstance(program, OnDeviceProgram)
+    assert isinstance(program.workload.input, ImageInput)
+    newer = float(version[1:]) >= 4
+    assert program.workload.input.fit == ("center_crop" if newer else "resize_then_crop")
+    rest = {"input"}
+    of_manifest = CATALOG.workloads["mobilenet_edgetpu"].on_device
+    assert of_manifest
+    assert program.workload.model_dump(exclude=rest) == of_manifest.model_dump(exclude=rest)

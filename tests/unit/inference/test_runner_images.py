@@ -36,6 +36,8 @@ FITS = [
     ("center_crop", "uint8"),
     ("center_crop", "int8"),
     ("center_crop", "float32"),
+    ("resize_then_crop", "uint8"),
+    ("resize_then_crop", "float32"),
     ("stretch", "uint8"),
     ("stretch", "float32"),
     ("pad", "int8"),

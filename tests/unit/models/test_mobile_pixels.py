@@ -26,6 +26,7 @@ from models.mobile.pixels import (
     padded_classes,
     resize_bilinear,
     resize_nearest,
+    resized_then_cropped,
 )
 from tests.support.resize_model import resize_model, resized
 
@@ -122,6 +123,28 @@ def test_the_crop_is_rounded_as_the_evaluation_stage_rounds_it(
     assert np.array_equal(crop_center(image, 0.875), expected)
 
 
+@pytest.mark.parametrize(
+    ("size", "covering", "top", "left"),
+    [
+        ((256, 256), (256, 256), 16, 16),
+        ((375, 500), (256, 341), 16, 59),  # 341.33; 58.5 from the left
+        ((500, 333), (384, 256), 80, 16),  # 384.38
+        ((100, 30), (853, 256), 315, 16),  # 853.33; 314.5 from the top
+        ((1, 1), (256, 256), 16, 16),
+    ],
+)
+def test_up_to_v3_1_the_middle_of_the_resized_image_is_taken(
+    size: tuple[int, int], covering: tuple[int, int], top: int, left: int
+) -> None:
+    """As the stage works out sizes with `aspect_preserving`, the app's first order of steps."""
+    image = np.random.default_rng(8).integers(0, 256, (*size, 3)).astype(np.uint8)
+    expected = resized(resize_model(size, covering), image.astype(np.float32))
+    found = resized_then_cropped(image, 224, 224, 0.875)
+    assert found.dtype == np.float32
+    middle = expected[top : top + 224, left : left + 224]
+    np.testing.assert_allclose(found, middle, rtol=0, atol=ROUNDING)
+
+
 def test_real_pixels_are_truncated_after_what_the_model_s_type_subtracts() -> None:
     image = np.array([0.0, 0.5, 27.9, 127.5, 128.0, 128.9, 254.99, 255.0], np.float32)
     assert in_steps(image, "uint8").tolist() == [0, 0, 27, 127, 128, 128, 254, 255]
@@ -176,6 +199,8 @@ FITS = [
     ("stretch", "uint8", np.uint8),
     ("center_crop", "int8", np.uint8),
     ("center_crop", "float32", np.float32),
+    ("resize_then_crop", "uint8", np.uint8),
+    ("resize_then_crop", "float32", np.float32),
     ("pad", "float32", np.uint8),
 ]
 
@@ -192,7 +217,13 @@ def test_samples_are_what_the_model_s_type_needs(
     dataset = Dataset(kind="imagenet", parts={"samples": DatasetPart()})
     samples = load_samples(dataset, {"samples": tmp_path}, wanted, "x/tiny", model_type)
     (found,) = samples.inputs(0)
-    real = resize_bilinear(source[2:28, 12:38] if fit == "center_crop" else source, 20, 20)
+    fits: dict[str, NDArray[Any]] = {
+        "stretch": resize_bilinear(source, 20, 20),
+        "center_crop": resize_bilinear(source[2:28, 12:38], 20, 20),
+        "resize_then_crop": resize_bilinear(source, 22, 37)[1:21, 9:29],
+        "pad": padded(source, 20, 20),
+    }
+    real = fits[fit]
     expected: dict[str, NDArray[Any]] = {
         "float32": normalised(real, (1, 2, 3), 4),
         "uint8": real.astype(np.uint8),
