@@ -138,7 +138,7 @@ def sampled(
     if policy.throttled:
         found += findings(readings, latencies_s, duration_s, policy.throttled)
     metrics = {**result.metrics, **energy.metrics}
-    environment = {**result.environment, **summary(readings), **energy.facts}
+    environment = {**result.environment, **summary(readings, duration_s), **energy.facts}
     result = result.model_copy(update={"metrics": metrics, "environment": environment})
     for finding in found:
         result = invalid(result, f"policy {policy.name}: {finding}")

@@ -36,7 +36,11 @@ ACCURACY: Final[Mapping[str, str]] = {
 """Kind of output → the metric of its accuracy."""
 MOMENTS: Final = ("before", "after")
 DURING: Final = ("battery_celsius", "thermal_status")
-"""Conditions that are sampled during the run, too; charging is with the battery's."""
+"""Conditions that are sampled during the run, too; charging is the battery's status."""
+LONGEST_GAP_S: Final = 10.0
+"""Between two samples of them: the sampler takes one a second where nothing holds it up."""
+ON_BATTERY: Final = "Discharging"
+"""The only status, as the kernel has it, of a battery that no charger is plugged into."""
 
 
 def rules_missed(
@@ -148,6 +152,7 @@ def _of_phone(rules: SuiteRules, said: Environment) -> Iterator[str]:
             yield f"{condition} not known {' and '.join(untold)} the run"
         if condition in DURING and said.get(f"{condition}_during_max") is None:
             yield f"{condition} not known during the run"
+    yield from _of_samples(said)
     before, after = (_at(when, said) for when in MOMENTS)
     yield from (f"before the run, {why}" for why in preflight(policy, before).reasons)
     yield from (f"after the run, {why}" for why in changed(policy, after))
@@ -162,6 +167,19 @@ def _of_phone(rules: SuiteRules, said: Environment) -> Iterator[str]:
         yield "the phone is rooted"
     if any(said.get(f"selinux_{when}") not in (None, ENFORCING) for when in MOMENTS):
         yield "SELinux does not enforce its rules"
+
+
+def _of_samples(said: Environment) -> Iterator[str]:
+    """Yield why what was sampled during the run does not show how it ran from end to end."""
+    status, gap_s = said.get("battery_status_during"), said.get("conditions_longest_gap_s")
+    if status is None:
+        yield "charging not known during the run"
+    elif status != ON_BATTERY:
+        yield f"battery status {status} during the run, not {ON_BATTERY} from end to end"
+    if not isinstance(gap_s, int | float):
+        yield "how often conditions were sampled is not known"
+    elif not gap_s <= LONGEST_GAP_S:
+        yield f"conditions not sampled for {gap_s:.0f} s of the run, above {LONGEST_GAP_S:g} s"
 
 
 def _at(when: str, said: Environment) -> Facts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -106,9 +107,15 @@ def _by_latency(
     )
 
 
-def summary(readings: Sequence[Reading]) -> dict[str, Scalar]:
-    """Return the extremes of the samples as facts of a result."""
-    facts: dict[str, Scalar] = {"conditions_samples": len(readings)}
+def summary(readings: Sequence[Reading], duration_s: float) -> dict[str, Scalar]:
+    """Return the extremes of a run's samples as facts of its result."""
+    moments = [0.0, *(r.at_s for r in readings if 0 < r.at_s < duration_s), duration_s]
+    facts: dict[str, Scalar] = {
+        "conditions_samples": len(readings),
+        "conditions_longest_gap_s": max(b - a for a, b in pairwise(moments)),
+    }
+    if statuses := {r.values["battery_status"] for r in readings if "battery_status" in r.values}:
+        facts["battery_status_during"] = ", ".join(sorted(statuses))
     names = dict.fromkeys(name for reading in readings for name in reading.values)
     for name in names:
         values = [v for reading in readings if (v := reading.number(name)) is not None]

@@ -71,7 +71,14 @@ while :; do
         case $one in
           temperature:) echo "battery_temp $two" ;;
           level:) echo "battery_capacity $two" ;;
-          status:) if [ "$two" = 2 ]; then echo "battery_status Charging"; fi ;;
+          status:)
+            case $two in
+              2) echo "battery_status Charging" ;;
+              3) echo "battery_status Discharging" ;;
+              4) echo "battery_status Not charging" ;;
+              5) echo "battery_status Full" ;;
+            esac
+            ;;
         esac
       done
     fi

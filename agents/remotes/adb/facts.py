@@ -14,6 +14,18 @@ VIRTUAL: Final = "ro.benchfarm.virtual"
 """Property of virtual phones, with value 1."""
 EMULATOR: Final = "ro.benchfarm.emulated"
 """Property of a virtual phone: the program that emulates its processor, if it is not its host's."""
+SIMULATED: Final[tuple[tuple[str, str], ...]] = (
+    (VIRTUAL, "1"),
+    ("ro.kernel.qemu", "1"),
+    ("ro.boot.qemu", "1"),
+    ("ro.hardware", "goldfish"),
+    ("ro.hardware", "ranchu"),
+    ("ro.hardware", "cutf_cvm"),
+    ("ro.hardware", "cutf"),
+    ("ro.hardware", "vbox86"),
+)
+"""Properties and values of what is no phone: ours, Android Studio's emulator, which has one or the
+other by its age, Cuttlefish, Genymotion."""
 HOST_CORES: Final = "ro.benchfarm.host_cores"
 """Property of a virtual phone: the host cores that it uses, such as 0,2-3."""
 READ_S: Final = 20.0
@@ -77,10 +89,16 @@ def device_of(properties: Mapping[str, str], cores: str, meminfo: str, *, shell_
     return Device(
         id=serial,
         kind=DeviceKind.ANDROID,
-        virtual=properties.get(VIRTUAL) == "1" or EMULATED in facts,
+        virtual=_is_simulated(properties) or EMULATED in facts,
         facts=facts,
         host_cores=parse_cores(properties.get(HOST_CORES, "")),
     )
+
+
+def _is_simulated(properties: Mapping[str, str]) -> bool:
+    """Return whether a phone says that it is none; one that hides it can't be told apart."""
+    kinds = properties.get("ro.build.characteristics", "").split(",")
+    return "emulator" in kinds or any(properties.get(name) == value for name, value in SIMULATED)
 
 
 async def read_device(

@@ -171,7 +171,7 @@ SAMPLED = {
         (host_conditions.environment_of(*[host_conditions.read_conditions()] * 2), 7),
         (disturbance.environment_of(disturbance.CpuTimes()), 8),
         (environment_of(PHONE, PHONE), 26),
-        (summary([Reading(1.0, SAMPLED)]), 5),
+        (summary([Reading(1.0, {**SAMPLED, "battery_status": "Full"})], 2.0), 7),
         (device_of(PROPERTIES, "0-7", "MemTotal: 8 kB\n", shell_v2=True).facts, 12),
         (account(_unknown, _unknown, 1, Unit.JOULES_PER_STEP).facts, 1),
         (account(_used, _at_rest, 1, Unit.JOULES_PER_STEP).facts, 5),

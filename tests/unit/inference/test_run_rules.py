@@ -149,6 +149,7 @@ def by_the_rules(version: str, workload: str, scenario: OfSuite, **chosen: Scala
     }
     known = {f"{n}_{when}": v for n, v in CALM.items() for when in ("before", "after")}
     known |= {"battery_celsius_during_max": 33.0, "thermal_status_during_max": "NONE"}
+    known |= {"battery_status_during": "Discharging", "conditions_longest_gap_s": 1.2}
     length = rules.scenarios[scenario]
     said: Environment = {
         **known,
@@ -250,13 +251,29 @@ def of_phone(right: Attempt) -> Iterator[Broken]:
     for labels in ({}, {"room_celsius": "warm"}):
         unknown = "room temperature not known; the label room_celsius of the phone's host says it"
         yield right.on(labels=labels), unknown
-    yield right.saying(root_after=True), "the phone is rooted"
-    yield right.saying(selinux_before="Permissive"), "SELinux does not enforce its rules"
+    for when in ("before", "after"):
+        yield right.saying(**{f"root_{when}": True}), "the phone is rooted"
+        lax = "SELinux does not enforce its rules"
+        yield right.saying(**{f"selinux_{when}": "Permissive"}), lax
     for name in CALM:
         for when in ("before", "after"):
             yield right.saying(**{f"{name}_{when}": None}), f"{name} not known {when} the run"
     for name in DURING & {*right.rules.known, *CALM}:
         yield right.saying(**{f"{name}_during_max": None}), f"{name} not known during the run"
+
+
+def of_samples(right: Attempt) -> Iterator[Broken]:
+    """Yield what samples may not show of the run, or show that its rules do not allow."""
+    yield right.saying(battery_status_during=None), "charging not known during the run"
+    for status in ("Charging", "Full", "Not charging", "Charging, Discharging", "Unknown"):
+        why = f"battery status {status} during the run, not Discharging from end to end"
+        yield right.saying(battery_status_during=status), why
+    unknown = "how often conditions were sampled is not known"
+    yield right.saying(conditions_longest_gap_s=None), unknown
+    for gap_s in (10.6, 59.0):
+        why = f"conditions not sampled for {gap_s:.0f} s of the run, above 10 s"
+        yield right.saying(conditions_longest_gap_s=gap_s), why
+    assert right.saying(conditions_longest_gap_s=10.0).missed == right.missed
 
 
 def of_conditions(right: Attempt) -> Iterator[Broken]:
@@ -281,6 +298,7 @@ KINDS: Final[tuple[Callable[[Attempt], Iterator[Broken]], ...]] = (
     of_seeds,
     of_result,
     of_phone,
+    of_samples,
     of_conditions,
 )
 

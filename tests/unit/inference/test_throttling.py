@@ -11,7 +11,7 @@ import pytest
 
 from agents.energy.readings import readings_of
 from agents.inference.on_device_result import sampled
-from agents.inference.runner.sampler import FILE, sampling
+from agents.inference.runner.sampler import FILE, SCRIPT, sampling
 from agents.inference.throttling import charging_began, findings, summary
 from controller.contracts.policy import load_policy
 from controller.contracts.result import Measurement, Result, Validity
@@ -87,11 +87,51 @@ def test_charging_in_mid_run_is_told_only_where_it_is_forbidden() -> None:
 
 
 def test_extremes_become_facts() -> None:
-    facts = summary(readings_of(TEXT, 101.0))
+    facts = summary(readings_of(TEXT, 101.0), 10.0)
     assert facts["celsius_skin_during_max"] == 41.5
     assert facts["thermal_status_during_max"] == "MODERATE"
     assert facts["frequency_cpu0_khz_during_mean"] == 1_000_000
     assert facts["conditions_samples"] == 3
+    assert facts["conditions_longest_gap_s"] == 9.0, "from the first query to the only sample"
+    assert facts["battery_status_during"] == "Discharging"
+
+
+def test_a_sampler_that_ended_at_once_leaves_a_gap_to_the_run_s_end() -> None:
+    facts = summary(readings_of("at 100.00\nbattery_capacity 80\nat 101.5\n", 101.0), 60.0)
+    assert facts == {"conditions_samples": 2, "conditions_longest_gap_s": 59.5}
+    assert summary([], 60.0) == {"conditions_samples": 0, "conditions_longest_gap_s": 60.0}
+
+
+def test_each_status_of_the_battery_is_told() -> None:
+    text = "at 1\nbattery_status Full\nat 2\nbattery_status Charging\nat 3\nbattery_status Full\n"
+    facts = summary(readings_of(text, 0.5), 4.0)
+    assert facts["battery_status_during"] == "Charging, Full"
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [(1, None), (2, "Charging"), (3, "Discharging"), (4, "Not charging"), (5, "Full")],
+)
+def test_where_the_kernel_s_files_are_closed_the_battery_service_says_the_status(
+    number: int, status: str | None, tmp_path: Path
+) -> None:
+    """Its numbers are those of android.os.BatteryManager."""
+    (tmp_path / "uptime").write_text("100.00 1.0\n")
+    service = tmp_path / "dumpsys"
+    said = f"echo '  status: {number}'; echo '  temperature: 281'"
+    service.write_text(f'#!/bin/sh\nif [ "$1" = battery ]; then {said}; fi\n')
+    service.chmod(0o755)
+    once = SCRIPT.replace('sleep "$1"', "exit 0")
+    done = subprocess.run(
+        ("sh", "-c", once, "sampler", "1", str(tmp_path / "sys"), str(tmp_path)),
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (reading,) = readings_of(done.stdout, 100.0)
+    assert reading.values["battery_temp"] == "281"
+    assert reading.values.get("battery_status") == status
 
 
 @pytest.mark.parametrize(("policy", "validity"), [("ci", "VALID"), ("lab", "INVALID")])

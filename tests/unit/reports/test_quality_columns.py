@@ -34,7 +34,7 @@ def edsr(numerics: str, version: str | None) -> Group:
         (("int8",), "v5.0", 33.0),
         (("fp32",), "v5.0", 33.58),
         (("int8", "fp32"), "v5.0", None),
-        (("int8", "fp32"), "v6.0", 33.0),
+        (("int8", "int8"), "v6.0", 33.0),
     ],
 )
 def test_the_target_is_shown_if_it_is_one(

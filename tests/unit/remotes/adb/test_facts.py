@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import pytest
@@ -52,6 +52,24 @@ def test_a_phone() -> None:
         "memory_bytes": 7642536 * 1024,
         "shell_v2": True,
     }
+
+
+@pytest.mark.parametrize(
+    ("said", "virtual"),
+    [
+        ({"ro.kernel.qemu": "1", "ro.hardware": "ranchu"}, True),
+        ({"ro.boot.qemu": "1"}, True),
+        ({"ro.hardware": "goldfish"}, True),
+        ({"ro.hardware": "cutf_cvm"}, True),
+        ({"ro.hardware": "vbox86"}, True),
+        ({"ro.build.characteristics": "nosdcard,emulator"}, True),
+        ({"ro.kernel.qemu": "0", "ro.hardware": "qcom"}, False),
+        ({"ro.build.characteristics": "tablet,nosdcard"}, False),
+    ],
+)
+def test_an_emulator_is_a_virtual_device(said: Mapping[str, str], *, virtual: bool) -> None:
+    device = device_of({**parse_properties(PIXEL), **said}, "0-7\n", MEMINFO, shell_v2=True)
+    assert device.virtual is virtual
 
 
 def test_a_virtual_phone_occupies_cores_of_its_host() -> None:
