@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from agents.attempts.kept_peaks import KeptPeaks
 from agents.attempts.protocol import AttemptRunner
 from agents.attempts.repeats import MOST_RUNS, is_likely, repeated, repeats_told
+from agents.attempts.rounds import Round, is_another_due
 from agents.attempts.sides import part_of
 from agents.attempts.worker_process import WorkerProcess
 from agents.host.conditions import environment_of, read_conditions
@@ -62,12 +63,12 @@ class ProfiledRunner:
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """See AttemptRunner.run."""
+        if not spec.job.profiled:
+            return await self.timed.run(spec, on_progress)
         started_s = self.now()
-        outcome = await self.timed.run(spec, on_progress)
-        if not spec.job.profiled or isinstance(outcome, Failure):
-            return outcome
         try:
-            return await self._profile(spec, outcome, started_s, on_progress)
+            found = await self._rounds(spec, on_progress)
+            return await self._profile(spec, found, started_s, on_progress)
         except WorkerFault as fault:
             return fault.failure
         except ProfileUnreadable as unreadable:
@@ -77,14 +78,22 @@ class ProfiledRunner:
         """See AttemptRunner.clean."""
         return await self.timed.clean()
 
-    async def _profile(
-        self,
-        spec: WorkerSpec,
-        plain: Result,
-        started_s: float,
-        on_progress: Callable[[Progress], None],
-    ) -> Result:
-        folder = Path(spec.artefact_dir)
+    async def _rounds(
+        self, spec: WorkerSpec, on_progress: Callable[[Progress], None]
+    ) -> Sequence[Round]:
+        """Time and watch the job until its steps are alike, or no further round would help.
+
+        Raises WorkerFault, ProfileUnreadable.
+        """
+        rounds = [await self._round(spec, on_progress)]
+        while is_another_due(rounds):
+            rounds.append(await self._round(spec, on_progress))
+        return rounds
+
+    async def _round(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Round:
+        plain = await self.timed.run(spec, on_progress)
+        if isinstance(plain, Failure):
+            raise WorkerFault(plain)
         traced = await self._watch(spec, "trace", on_progress)
         verbose = await self._watch(spec, "verbose", on_progress)
         captured = Captured(
@@ -96,16 +105,26 @@ class ProfiledRunner:
             verbose_step_s=verbose.metrics["step_time"].value,
         )
         # In a thread, so that the agent's event loop keeps renewing its leases.
-        profile = await asyncio.to_thread(profile_of, captured)
-        profile = with_origin(profile, spec, plain, started_s)
-        profile = with_allocators(profile, plain, traced)
-        steps = [run.metrics["step_time"].samples for run in (plain, verbose)]
+        return Round(plain, traced, verbose, await asyncio.to_thread(profile_of, captured))
+
+    async def _profile(
+        self,
+        spec: WorkerSpec,
+        rounds: Sequence[Round],
+        started_s: float,
+        on_progress: Callable[[Progress], None],
+    ) -> Result:
+        folder, last = Path(spec.artefact_dir), rounds[-1]
+        plain, watched = last.plain, {"trace": last.traced, "verbose": last.verbose}
+        profile = with_origin(last.profile, spec, plain, started_s)
+        profile = with_allocators(profile, plain, last.traced)
+        steps = [run.metrics["step_time"].samples for run in (plain, last.verbose)]
         most = MOST_RUNS if plain.validity is Validity.VALID else 1  # what could be VALID
         (profile, replayed), replays = await repeated(
             partial(self._replay, spec, profile, steps, on_progress), is_likely, most
         )
-        profile = noted(profile, *repeats_told({"trace": traced, "verbose": verbose}, replays))
-        runs = {"plain": plain, "trace": traced, "verbose": verbose, "replay": replayed}
+        profile = noted(profile, *repeats_told(watched, len(rounds), replays))
+        runs = {"plain": plain, **watched, "replay": replayed}
         profile = judged_by_runs(profile, runs, load_policy(str(spec.job.knobs["policy"])))
         profile = self._under_roofline(spec, profile, await self.machine_peaks(spec))
         await asyncio.to_thread(write, profile, folder / "profile")

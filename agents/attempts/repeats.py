@@ -32,8 +32,13 @@ def is_likely(replayed: tuple[Profile, Result]) -> bool:
     return result.validity is not Validity.VALID or not any(unlikely(profile.summary))
 
 
-def repeats_told(watched: Mapping[str, Result], replays: int) -> Iterator[str]:
+def repeats_told(watched: Mapping[str, Result], rounds: int, replays: int) -> Iterator[str]:
     """Yield a note for each pass that watched more than one window, or ran more than once."""
+    if rounds > 1:
+        yield (
+            f"the job was timed and watched {rounds} times, since its steps were not alike on a "
+            "machine that seemed quiet; the last time counts"
+        )
     for name, result in watched.items():
         count = result.environment.get(WINDOWS)
         if isinstance(count, int) and count > 1:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from agents.attempts.profiled import PeaksFound
-from controller.contracts.result import Failure, Result, Validity
+from controller.contracts.result import Failure, Outcome, Result, Validity
+from controller.contracts.wire import Progress, WorkerSpec
 from controller.profiles.files import KERNELS, METADATA, PRIMITIVES, read
 from controller.reports.html.profile import profile_html
 from controller.reports.profile_origin import identity_lines
@@ -23,6 +26,7 @@ from tests.support.profiling_workers import (
     Watching,
     profiled_by,
     spec_in,
+    stepped,
 )
 
 
@@ -32,7 +36,8 @@ async def test_a_job_is_timed_then_watched_and_keeps_its_own_time(
     workers = Watching(profiled)
     result = await profiled_by(Timed(), workers, tmp_path).run(spec_in(tmp_path), lambda _: None)
     assert isinstance(result, Result)
-    assert workers.parts == ["trace", "verbose", "replay", "peaks"]
+    twice = ["trace", "verbose"] * 2  # the second round shows that watching makes the difference
+    assert workers.parts == [*twice, "replay", "peaks"]
     assert result.metrics["step_time"].value == 0.25
     assert result.metrics["traced_step_time"].value == 0.5
     assert result.metrics["matched"].value == 1.0
@@ -104,6 +109,77 @@ async def test_a_profile_that_is_invalid_says_so_everywhere(
         assert told["origin"]["workload"] == "resnet"
     page = profile_html(read(folder), "Profile")
     assert ("<li>INVALID: " in page) == bool(reasons)
+
+
+@dataclass
+class Changing(Watching):
+    """Each part takes the next of its seconds; the last of them from then on."""
+
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+
+    async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
+        told = self.seconds.get(str(spec.profile_pass), [STEP_S])
+        self.step_s = told.pop(0) if len(told) > 1 else told[0]
+        return await super().run(spec, on_progress)
+
+
+@dataclass
+class TimedAgain(Timed):
+    """Each run takes the next of its seconds."""
+
+    seconds: list[float] = field(default_factory=list)
+
+    async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
+        self.outcome = stepped(self.seconds[len(self.asked)])
+        return await super().run(spec, on_progress)
+
+
+FAST, SLOW = STEP_S, 1.6 * STEP_S
+ROUNDS = [
+    pytest.param([FAST], [FAST], [FAST], 1, True, id="alike at once"),
+    pytest.param([FAST, FAST], [SLOW, FAST], [FAST], 2, True, id="a neighbour in one run"),
+    pytest.param([SLOW, FAST, FAST], [FAST], [FAST, SLOW, FAST], 3, True, id="in two runs"),
+    pytest.param([SLOW, FAST] * 2, [FAST, SLOW] * 2, [FAST], 4, False, id="in every round"),
+    pytest.param([FAST] * 2, [SLOW], [SLOW], 2, False, id="watching costs as much"),
+]
+
+
+@pytest.mark.parametrize(("plain", "traced", "verbose", "rounds", "valid"), ROUNDS)
+async def test_what_only_the_machine_made_unlike_is_measured_again(
+    tmp_path: Path,
+    plain: list[float],
+    traced: list[float],
+    verbose: list[float],
+    rounds: int,
+    valid: bool,
+) -> None:
+    recorded = planted(tmp_path / "planted").verbose.parent
+    timed = TimedAgain(seconds=plain)
+    workers = Changing(recorded, seconds={"trace": [*traced], "verbose": [*verbose]})
+    result = await profiled_by(timed, workers, tmp_path).run(spec_in(tmp_path), lambda _: None)
+    assert isinstance(result, Result)
+    assert result.profile
+    assert (
+        len(timed.asked) == workers.parts.count("trace") == workers.parts.count("verbose") == rounds
+    )
+    assert (result.validity is Validity.VALID) is valid
+    assert bool(result.profile.reasons) is not valid
+    assert result.metrics["step_time"].value == plain[rounds - 1], "the last time counts"
+    told = f"the job was timed and watched {rounds} times"
+    assert any(told in note for note in result.profile.notes) is (rounds > 1)
+
+
+@pytest.mark.parametrize("part", ["trace", "verbose"])
+async def test_what_was_seen_to_disturb_steps_is_not_measured_again(
+    tmp_path: Path, part: str
+) -> None:
+    recorded = planted(tmp_path / "planted").verbose.parent
+    workers = Watching(recorded, step_s=SLOW, disturbed=part)
+    timed = Timed(stepped(FAST))
+    result = await profiled_by(timed, workers, tmp_path).run(spec_in(tmp_path), lambda _: None)
+    assert isinstance(result, Result)
+    assert result.validity is Validity.INVALID
+    assert len(timed.asked) == 1
 
 
 async def test_a_profile_says_what_it_is_of(tmp_path: Path) -> None:
