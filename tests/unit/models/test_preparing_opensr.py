@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,8 @@ from PIL import Image
 from PIL.Image import Transpose
 
 from controller.contracts.errors import UserError
-from models.mobile.store import Store
+from models.mobile.preparing.origin import PublishedFile, PublishedSet
+from models.mobile.store import Store, digests
 from tests.support.published_sets import add_tasks, prepared, samples_of
 
 NAMES = ["0a81990b49b6d7b6", "1b5c620731c9bc7e", "2f00000000000000"]
@@ -103,6 +105,45 @@ def test_an_upright_image_is_turned_as_its_small_one_is(
     found = samples_of(store, key)
     for index in range(3):
         assert np.array_equal(np.asarray(found.truth(index)), np.asarray(picture(index)))
+
+
+def vouched(store: Store, folder: Path, archive: str) -> tuple[str, list[str | None]]:
+    """Prepare the set by a table with the present checksum of an archive; return the note, and what
+    vouches for samples and truth."""
+    checksum = digests(folder / archive)["md5"]
+    known = PublishedFile(file=archive, checksum=checksum, source="https://a.b/c")
+    table = {"opensr": PublishedSet(samples=(known,), truth=(known,))}
+    *_, last = prepared(store, "opensr", folder, table)
+    pins = [store.pinned(f"one/full/{part}") or "" for part in ("samples", "truth")]
+    parts = ("samples", "truth")
+    return last.note, [
+        store.origin(f"image_pairs/{p}", pin) for p, pin in zip(parts, pins, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_small_images_archive_vouches_for_the_large_ones_too(
+    store: Store, folder: Path, *, turned: bool
+) -> None:
+    add_tasks(store, "edsr", 3)
+    if turned:
+        replace(folder / f"hr/{NAMES[1]}.png", picture(1).transpose(Transpose.ROTATE_90))
+    pack(folder, "lr")
+    checksum = digests(folder / "snusr_lr_png.zip")["md5"]
+    note, origins = vouched(store, folder, "snusr_lr_png.zip")
+    assert (note, origins) == ("", [f"{checksum} (snusr_lr_png.zip)"] * 2)
+
+
+def test_small_images_that_are_not_the_archive_s_are_refused(store: Store, folder: Path) -> None:
+    add_tasks(store, "edsr", 3)
+    lr = folder / "lr"
+    with tarfile.open(folder / "snusr_lr_png.tar", "w") as archive:
+        for path in sorted(lr.iterdir()):
+            archive.add(path.resolve(), path.name)
+    replace(lr / f"{NAMES[2]}.png", picture(2).resize((960, 540), Image.Resampling.BOX))
+    with pytest.raises(UserError, match=f"{NAMES[2]}.png differs from that in snusr_lr_png.tar"):
+        vouched(store, folder, "snusr_lr_png.tar")
+    assert store.pinned("one/full/samples") is None
 
 
 def one_size(folder: Path) -> None:
