@@ -13,7 +13,7 @@ from PIL import Image
 from PIL.Image import Transpose
 
 from controller.contracts.errors import UserError
-from models.mobile.preparing.origin import PublishedFile, PublishedSet
+from models.mobile.preparing.origin import PublishedFile, PublishedSet, PublishedSets
 from models.mobile.store import Store, digests
 from tests.support.published_sets import add_tasks, prepared, samples_of
 
@@ -112,7 +112,7 @@ def vouched(store: Store, folder: Path, archive: str) -> tuple[str, list[str | N
     vouches for samples and truth."""
     checksum = digests(folder / archive)["md5"]
     known = PublishedFile(file=archive, checksum=checksum, source="https://a.b/c")
-    table = {"opensr": PublishedSet(samples=(known,), truth=(known,))}
+    table: PublishedSets = {"opensr": PublishedSet(samples=(known,), truth=(known,))}
     *_, last = prepared(store, "opensr", folder, table)
     pins = [store.pinned(f"one/full/{part}") or "" for part in ("samples", "truth")]
     parts = ("samples", "truth")
