@@ -20,7 +20,7 @@ from typing import IO, cast
 
 from agents.host.strain import own_cores
 from agents.inference.runner.spec import SCENARIOS
-from agents.scenarios.protocol import BatchedScenario
+from agents.scenarios.protocol import BatchedScenario, BesidePlain
 from agents.stacks.plugins import plugin_facts
 from agents.stacks.resolving import module_named, resolve
 from controller.contracts.base import Contract
@@ -128,6 +128,10 @@ def _measured(
     else:
         backend = resolve(program.backend)(job.knobs)
         workload = resolve(program.builder)(**program.arguments)
+    if program.plain is not None:
+        plain = resolve(program.builder)(**program.plain)
+        beside = cast("BesidePlain", module)
+        return beside.run_beside(plain, workload, backend, job.knobs, messages.progress)
     if spec.in_batches:
         return scenario.run_batches(workload, backend, job.knobs, orders, messages.say)
     return scenario.run(workload, backend, job.knobs, messages.progress)

@@ -40,3 +40,19 @@ class BatchedScenario(Scenario, Protocol):
     ) -> Result:
         """Measure a batch for each order, and send each with `say`; raises WorkerFault."""
         ...
+
+
+class BesidePlain(Protocol):
+    """A scenario that compares a workload with its plain form."""
+
+    def run_beside(
+        self,
+        plain: Any,  # noqa: ANN401 - as the next one, with its switches at their defaults
+        workload: Any,  # noqa: ANN401 - as of Scenario.run
+        backend: Any,  # noqa: ANN401 - as of Scenario.run
+        knobs: Mapping[str, Scalar],
+        on_progress: Callable[[Progress], None],
+        /,
+    ) -> Result:
+        """Measure; raises WorkerFault."""
+        ...

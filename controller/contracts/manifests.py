@@ -148,7 +148,16 @@ class WorkloadManifest(Contract):
     quality_target: QualityTarget | None = None
     convergence: Convergence | None = None
     """None: how many epochs it takes is not known."""
+    switches: tuple[str, ...] = ()
+    """Knobs that change how a step is computed, and never what: with any value of these, training
+    has to follow the one with their defaults."""
     knobs: dict[str, Knob] = {}
+
+    @model_validator(mode="after")
+    def _switches_are_knobs(self) -> Self:
+        if unknown := sorted(set(self.switches) - self.knobs.keys()):
+            raise ValueError(f"switches names unknown knobs: {', '.join(unknown)}")
+        return self
 
     @model_validator(mode="after")
     def _convergence_is_of_its_knobs(self) -> Self:
@@ -251,6 +260,9 @@ class ScenarioManifest(Contract):
     """`package.module` of its function `run`; None: the one of its name in `agents.scenarios`."""
     instead_of_pairing: str | None = None
     """What to do instead, as a sentence, if the scenario can't compare two sides."""
+    beside_plain: bool = False
+    """Whether the workload is also built with its switches at their defaults: the module then has a
+    function `run_beside`."""
     facts: OwnFacts = {}
     """Facts that only this scenario writes."""
     knobs: dict[str, Knob] = {}

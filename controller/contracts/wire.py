@@ -39,6 +39,8 @@ class TrainingProgram(Contract):
     """`package.module:Class` of the workload, from its manifest."""
     arguments: dict[str, Scalar]
     """The knobs that the workload's manifest declares; passed to its builder."""
+    plain: dict[str, Scalar] | None = None
+    """The same with the workload's switches at their defaults, if the scenario compares with it."""
     backend: str
     """`package.module:Class` of the stack, from its manifest."""
     environment: StackEnvironment | None = None

@@ -110,14 +110,16 @@ def program_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> Progr
         _require_words(cell, stack, source)
         return CommandProgram(stack=stack.name, command=stack.command, workload=on_device)
     if workload.builder and stack.backend:
-        origins = PROVENANCE_KNOBS.values()
+        arguments = arguments_of(workload, cell)
+        scenario = catalog.scenarios[cell.scenario]
         return TrainingProgram(
             builder=workload.builder,
-            arguments={n: cell.knobs[n] for n in workload.knobs if n not in origins},
+            arguments=arguments,
+            plain=_plain(workload, arguments) if scenario.beside_plain else None,
             backend=stack.backend,
             environment=stack.environment,
             rate_unit=_rate_unit(workload),
-            scenario_module=catalog.scenarios[cell.scenario].module,
+            scenario_module=scenario.module,
             plugins=plugins_of(cell, catalog),
         )
     if on_device and stack.bundle:
@@ -132,6 +134,17 @@ def program_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> Progr
         f"key stack: workload {cell.workload} does not run on stack {cell.stack}",
         f"Stacks that run it: {', '.join(fitting) or 'none'}.",
     )
+
+
+def arguments_of(workload: WorkloadManifest, cell: Cell) -> dict[str, Scalar]:
+    """Return what a workload's builder is called with in a cell."""
+    origins = PROVENANCE_KNOBS.values()
+    return {n: cell.knobs[n] for n in workload.knobs if n not in origins}
+
+
+def _plain(workload: WorkloadManifest, arguments: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return arguments with the workload's switches at their defaults."""
+    return {**arguments, **{name: workload.knobs[name].default for name in workload.switches}}
 
 
 def stacks_that_run(workload: WorkloadManifest, catalog: Catalog) -> list[str]:

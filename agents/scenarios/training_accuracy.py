@@ -1,0 +1,167 @@
+"""The scenario training_accuracy: does a cell train as plain fp32 does?
+
+The cell's model and the plain one (the workload's switches at their defaults, eager, fp32) begin
+with the same weights and see the same batches. First their gradients are compared, tensor by
+tensor, at these weights; then both are trained, and the cell's losses have to stay in a band around
+the plain ones'. How wide it is, a third training tells: the plain one from nudged weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+import torch
+
+from agents.backends.protocol import TrainingBackend
+from agents.backends.stepping import OneProcess
+from agents.backends.torch_eager.backend import TorchEager
+from controller.contracts.base import Scalar
+from controller.contracts.result import Environment, Measurement, Result, Validity
+from controller.contracts.units import Unit
+from controller.contracts.wire import Progress
+from controller.stats.following import Curves, Dots, Limits, band, gradient_objections
+from models.training import Batch, Outputs, TrainingWorkload
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+    from torch.optim import Optimizer
+
+PLAIN: Final = {"precision": "fp32", "memory_format": "contiguous"}
+"""Knobs of the plain model's stack, eager torch."""
+LIMITS: Final = {
+    "fp32": Limits(scale=1e-3, residual=0.02, loss=1e-3, nudge=1e-6),
+    "bf16": Limits(scale=5e-3, residual=0.3, loss=0.02, nudge=2**-9),
+}
+COMPILED: Final = "_orig_mod."
+"""Before the names of a compiled model's parameters."""
+NUDGE_SEED: Final = 1
+
+
+class Held:
+    """An optimizer that leaves the weights as they are, so that all batches meet the same ones."""
+
+    def __init__(self, model: Module) -> None:
+        self._model = model
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop all gradients."""
+        self._model.zero_grad(set_to_none=set_to_none)
+
+    def step(self) -> None:
+        """Do nothing."""
+
+
+class Pupil(OneProcess[Batch, Outputs]):
+    """A model in training whose gradients can be read."""
+
+    def gradients(self, number: int) -> dict[str, Tensor]:
+        """Return the gradients of a batch, by parameter; the weights stay."""
+        held = cast("Optimizer", Held(self.model))
+        self._backend.step(self._workload, self.model, held, self._workload.batch(number))
+        named = ((name.removeprefix(COMPILED), p.grad) for name, p in self.model.named_parameters())
+        return {name: grad.detach() for name, grad in named if grad is not None}
+
+    def losses(self, steps: int) -> Iterator[float]:
+        """Train, and yield the loss of each step."""
+        for number in range(steps):
+            self.load(number)
+            yield self.step()
+
+    @torch.no_grad()
+    def nudge(self, share: float) -> None:
+        """Change each weight at random, up or down by a share of it."""
+        numbers = torch.Generator().manual_seed(NUDGE_SEED)
+        for weight in self.model.parameters():
+            signs = torch.randint(0, 2, weight.shape, generator=numbers) * 2 - 1
+            weight.mul_(1 + share * signs)
+
+
+def run_beside(
+    plain: TrainingWorkload[Batch, Outputs],
+    workload: TrainingWorkload[Batch, Outputs],
+    backend: TrainingBackend,
+    knobs: Mapping[str, Scalar],
+    on_progress: Callable[[Progress], None],
+) -> Result:
+    """Compare the gradients of `gradient_batches` batches, then the losses of `steps` steps.
+
+    plain: the workload with its switches at their defaults.
+    """
+    limits = LIMITS[str(knobs["precision"])]
+    steps, batches = int(knobs["steps"]), int(knobs["gradient_batches"])
+    told = Telling(on_progress, batches + 3 * steps)
+    reference, cell = Pupil(plain, TorchEager(PLAIN)), Pupil(workload, backend)
+    reference.start()
+    cell.start()
+    dots = told.all("gradients", compared(reference, cell, batches))
+    expected = told.all("plain", reference.losses(steps))
+    reference.start()
+    reference.nudge(limits.nudge)
+    allowed = band(expected, told.all("plain, nudged", reference.losses(steps)), limits)
+    curves = Curves(told.all("training", cell.losses(steps)), expected, allowed)
+    return judged(total(dots), curves, limits, cell.environment())
+
+
+class Telling:
+    """Says how far a run is."""
+
+    def __init__(self, on_progress: Callable[[Progress], None], count: int) -> None:
+        self._on_progress, self._count, self._done = on_progress, count, 0
+
+    def all(self, phase: str, steps: Iterable[Step]) -> list[Step]:
+        """Return all steps of a phase; say of each that it is done."""
+        return list(map(partial(self._told, phase), steps))
+
+    def _told(self, phase: str, step: Step) -> Step:
+        self._done += 1
+        values = {"loss": step} if isinstance(step, float) and math.isfinite(step) else {}
+        self._on_progress(
+            Progress(phase=phase, done=self._done, total=self._count, values=values)
+        )
+        return step
+
+
+def compared(
+    reference: Pupil[Batch, Outputs], cell: Pupil[Batch, Outputs], batches: int
+) -> Iterator[dict[str, Dots]]:
+    """Yield what the gradients of each batch have in common, by parameter of the reference."""
+    for number in range(batches):
+        wanted, got = reference.gradients(number), cell.gradients(number)
+        yield {name: _dots(gradient, got.get(name)) for name, gradient in wanted.items()}
+
+
+def _dots(wanted: Tensor, got: Tensor | None) -> Dots:
+    """Return two gradients' inner products; one that is missing is 0."""
+    mine = wanted.double().flatten()
+    other = torch.zeros_like(mine) if got is None else got.double().flatten()
+    products = (mine.dot(mine), mine.dot(other), other.dot(other))
+    return Dots(mine.numel(), *map(float, products))
+
+
+def judged(
+    dots: Mapping[str, Dots], curves: Curves, limits: Limits, environment: Environment
+) -> Result:
+    """Return the result: INVALID if a gradient or a loss is not the plain model's."""
+    reasons = (*gradient_objections(dots, limits), *curves.objections())
+    apart = tuple(abs(a - b) for a, b in zip(curves.losses, curves.expected, strict=True))
+    scales = [one.scale for one in dots.values()]
+    return Result(
+        validity=Validity.INVALID if reasons else Validity.VALID,
+        reasons=reasons,
+        metrics={
+            "loss_deviation": Measurement(value=fmean(apart), unit=Unit.LOSS, samples=apart),
+            "loss": Measurement(
+                value=curves.losses[-1], unit=Unit.LOSS, samples=tuple(curves.losses)
+            ),
+        },
+        environment={
+            **environment,
+            "gradients_compared": len(dots),
+            "gradient_scale_least": min(scales),
+            "gradient_scale_most": max(scales),
+            "gradient_residual_most": max(one.residual for one in dots.values()),
+            "loss_band_used": curves.used,
+        },
+    )
