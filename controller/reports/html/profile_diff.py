@@ -14,7 +14,8 @@ from controller.reports.profile_diff_lines import (
     change_text,
     ratio_cells,
 )
-from controller.reports.profile_lines import NO_MODULE, NO_PHASE
+from controller.profiles.parts import NO_PHASE
+from controller.reports.profile_lines import NO_MODULE
 
 BARS, TOP = 12, 100
 """Changes in the chart; rows of a table."""
