@@ -23,7 +23,7 @@ def budget_(
     top: Annotated[int, typer.Option(min=1, help="Operations to show.")] = 12,
     json: Json = False,
 ) -> None:
-    """Show a step's time, the time at the machine's peaks, and what is in between.
+    """Show what is between a step's time and the machine's peaks.
 
     By phase and by operation: what is above the roofline, what has no known roof, waiting, and what
     is in no op. The columns add up to the step.

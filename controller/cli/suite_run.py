@@ -180,7 +180,7 @@ class _Farm:
 
     def _require_usable(self) -> None:
         """Say what the device is busy with; raise UserError if nothing runs on it."""
-        found = _once_back(self._overview)
+        found = _once_back(self._overview, Timer())
         seen = f"it is {found.state}" + (f": {found.why}" if found.why else "")
         if found.state in UNUSABLE:
             remedy = f"Bring it back, then continue with `{_call()}`."
@@ -200,7 +200,7 @@ class _Farm:
         return found
 
 
-def _once_back(look: Callable[[], DeviceOverview], timer: Timer = Timer()) -> DeviceOverview:
+def _once_back(look: Callable[[], DeviceOverview], timer: Timer) -> DeviceOverview:
     """Return how a device stands, once it is there or has been away for too long."""
     found, until = look(), timer.now() + RETURN_S
     if found.state in AWAY:

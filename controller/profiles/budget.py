@@ -54,10 +54,9 @@ def _line(key: Key, parts: Sequence[Part]) -> BudgetLine:
 
 def _column(part: Part) -> str:
     """Return what a part's time above its peak is called."""
-    if part.row.place.waits:
-        return "waiting_s"
-    if not part.row.place.op and not isinstance(part.row, PrimitiveRow):
-        return "in_no_op_s"
+    place = part.row.place
+    if not isinstance(part.row, PrimitiveRow) and not place.op:
+        return "waiting_s" if place.waits else "in_no_op_s"
     return "no_roof_s" if part.headroom_s is None else "above_roof_s"
 
 
