@@ -144,7 +144,7 @@ def test_versions_are_listed(home: Path) -> None:
     assert versions == [rules.version for rules in load_suites()]
     listed = printed_by(home, "suite", "list")
     assert NOT_VERIFIED in listed
-    assert "single_stream, offline" in listed
+    assert "single_stream, offline (optional)" in listed
 
 
 def test_without_a_session_it_says_how_to_start_one(tmp_path: Path) -> None:
@@ -220,6 +220,19 @@ def test_a_session_of_a_version_without_known_seeds_says_so_at_once(home: Path) 
     said = "the seeds of MLPerf Mobile v0.7 are not known, so no result can meet its rules\n"
     assert said in out
     assert "are not known" not in outcome_of(home, *RUN, "--again", "--task", "mosaic")[0]
+
+
+def test_a_session_without_optional_parts_is_another(home: Path) -> None:
+    words = ("suite", "run", "v4.0", "--device", PHONE, "--task")
+    without = "--without-optional"
+    shown = {
+        task: [outcome_of(home, *words, task, *more)[0] for more in ((), (without,))]
+        for task in ("mobilenet_v4", "mobilenet_edgetpu")
+    }
+    assert all(": session v4.0-" in out for both in shown.values() for out in both)
+    whole, less = shown["mobilenet_v4"]
+    assert whole != less
+    assert shown["mobilenet_edgetpu"][0] == shown["mobilenet_edgetpu"][1], "nothing is optional"
 
 
 def test_a_device_that_is_away_ends_the_call_with_how_to_go_on(home: Path) -> None:
