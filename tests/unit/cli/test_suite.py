@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from controller.cli import suite_run
+from controller.cli.suite_view import show_session
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import Device, DeviceKind, RegisteredDevice
 from controller.contracts.errors import UserError
@@ -137,6 +138,16 @@ def test_tables_say_unverified_and_virtual(home: Path) -> None:
     assert "MLPerf Mobile v3.1 (unverified)" in listed
     (one,) = json.loads(printed_by(home, "suite", "status", "--json"))
     assert SessionSummary.model_validate(one) == summary(home)
+
+
+def test_an_accuracy_without_a_target_says_so(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = summary(home)
+    assert "no target printed" not in printed_by(home, "suite", "show", ID[:8])
+    first = found.parts[0].model_copy(update={"target_unknown": "v6.0 prints none"})
+    show_session(found.model_copy(update={"parts": (first,)}), PHONE)
+    assert "76.00%, no target printed" in " ".join(capsys.readouterr().out.split())
 
 
 def test_versions_are_listed(home: Path) -> None:
