@@ -53,7 +53,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "suite list": "--json",
     "suite run": "version=suite_version --device=device --tries= --task=suite_task*"
     " --stack=stack --numerics=* --dataset=* --length=normal|quick|rapid --policy=ci|lab|mlperf"
-    " --task-pause= --try-pause= --surrogates --again",
+    " --task-pause= --try-pause= --surrogates --without-optional --again",
     "suite status": "--json",
     "suite show": "session=suite_session --json",
     "workload list": "--json",

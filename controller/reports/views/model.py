@@ -103,6 +103,8 @@ class Row:
     distribution: Distribution | None
     energy_unknown: str
     """Why its energy is unknown; empty if it is known, or not mentioned."""
+    target_unknown: str
+    """Why its quality has no target; empty if it has one, or if it gave no reason."""
     reference_differs: str
     """How far its answers are from the reference's, if that is too far; else empty."""
     reference_unknown: str

@@ -9,6 +9,7 @@ from statistics import median
 import numpy as np
 
 from controller.contracts.result import Validity
+from controller.contracts.suite_version import TARGET_UNKNOWN
 from controller.contracts.units import Unit
 from controller.reports.folding import setting
 from controller.reports.groups import Group, NoRatio
@@ -134,6 +135,7 @@ def _row(
         ranges=tuple(_range(group, metric) for metric in columns.details),
         distribution=_distribution(group, columns),
         energy_unknown=group.energy_unknown,
+        target_unknown=group.told(TARGET_UNKNOWN),
         reference_differs=group.told("reference_differs"),
         reference_unknown=group.told("reference_unknown"),
         random_weights=group.random_weights,
