@@ -60,10 +60,10 @@ SIGNATURES: Final[dict[str, str]] = {
     "workload show": "name=workload --json",
     "scenario list": "--json",
     "scenario show": "name=scenario --json",
-    "results report": "subjects=subject* --output/-o=",
+    "results report": "subjects=subject* --output/-o= --imported",
     "results list": "--sweep=sweep --tag=tag* --device=device --workload=workload --stack=stack"
     " --scenario=scenario --knob=knob* --since= --until= --validity=VALID|DISTURBED|INVALID"
-    " --last= --failures --json --csv",
+    " --last= --failures --imported --json --csv",
     "results show": "run_id= --json",
     "results compare": "a=side b=side --workload=workload --scenario=scenario --device=device"
     " --knob=knob* --sweep=sweep --force --json",

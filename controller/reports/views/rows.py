@@ -67,8 +67,9 @@ def advantage(mine: Candidate, theirs: Candidate, columns: Columns) -> Ratio | N
 def rows_of(
     candidates: Sequence[Candidate], columns: Columns, reference: Reference
 ) -> tuple[Row, ...]:
-    """Return a row for each candidate, in order."""
-    chosen = reference.chosen([candidate.group for candidate in candidates])
+    """Return a row for each candidate, in order; an imported one is never the reference."""
+    ours = [c.group for c in candidates if not c.group.origin.imported_from]
+    chosen = reference.chosen(ours)
     by_group = {id(candidate.group): candidate for candidate in candidates}
     rows = []
     for number, candidate in enumerate(candidates):
