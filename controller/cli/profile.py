@@ -15,6 +15,7 @@ import typer
 from controller.cli.common import Json, make_folder, show_json, show_table, write_file
 from controller.cli.comparison_options import Knobs
 from controller.cli.profile_advise import advise_
+from controller.cli.profile_budget import budget_
 from controller.cli.profile_diff import diff_
 from controller.cli.profile_project import TIME_LIMIT_S, projected_here
 from controller.cli.profile_run import profiled_folder
@@ -26,6 +27,7 @@ from controller.profiles.exports import chrome_trace, collapsed_stacks
 from controller.profiles.files import read, write
 from controller.profiles.importing import import_file
 from controller.profiles.model import Profile
+from controller.reports.counter_lines import counts_table
 from controller.reports.profile_lines import tables_of
 from controller.reports.profile_origin import identity_lines
 from controller.reports.profile_tables import lines_table, summary_lines
@@ -119,6 +121,7 @@ def run(
 
 app.command("diff")(diff_)
 app.command("advise")(advise_)
+app.command("budget")(budget_)
 app.command("topdown")(topdown_)
 
 
@@ -248,5 +251,9 @@ def _show(profile: Profile, top: int, *, json: bool) -> None:
         say(line)
     for found in tables_of(profile):
         show_table(lines_table(found, top))
+    if counters := profile.summary.counters:
+        show_table(counts_table(counters))
+        for note in counters.notes:
+            say(f"the run that counts: {note}")
     for line in summary_lines(profile.summary):
         say(line)

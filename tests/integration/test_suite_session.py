@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.inference.runner import logs
 from controller.cli.suite_view import summaries_of
 from controller.contracts.records import StoredResult
 from controller.contracts.suite_rules import load_suites
 from controller.contracts.suite_session import NOT_VERIFIED, SessionSummary, Verdict
+from controller.loadgen import logs
 from controller.runtime.phones import StartedPhone
 from controller.runtime.suite_sessions import read_sessions, session_ids
 from controller.scheduling.suite_session import Session
@@ -57,8 +57,8 @@ def interrupted(farm: TestFarm, phone: StartedPhone) -> Said:
         signal.signal(signal.SIGINT, former)
     with process:
         try:
-            eventually(lambda: sessions(farm), "the part is queued")
-            process.send_signal(signal.SIGINT)
+            eventually(lambda: sessions(farm) or process.poll() is not None, "the part is queued")
+            process.send_signal(signal.SIGINT)  # what ended early shows by its exit status
             out, err = process.communicate(timeout=COMMAND_S)
         finally:
             process.kill()
