@@ -27,7 +27,7 @@ from controller.contracts.base import Contract
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure, Result
 from controller.contracts.units import Unit
-from controller.contracts.wire import Progress, StepOrder, TrainingProgram, WorkerSpec
+from controller.contracts.wire import Job, Progress, StepOrder, TrainingProgram, WorkerSpec
 from kernels.library import KernelsUnusable
 
 PROGRESS_PERIOD_S = 1.0
@@ -122,19 +122,27 @@ def _measured(
         queried: Result = import_module("agents.inference.worker_run").run(spec, messages.progress)
         return queried
     module = module_named(program.scenario_module or f"agents.scenarios.{job.scenario}")
+    if program.plain is not None:
+        return _beside_plain(cast("BesidePlain", module), spec.job, program, messages)
     scenario = cast("BatchedScenario", module)  # paired cells are checked at submission
     if ranks > 1:  # each builds its own
         workload, backend = None, import_module("agents.ranks.team").Team(spec)
     else:
         backend = resolve(program.backend)(job.knobs)
         workload = resolve(program.builder)(**program.arguments)
-    if program.plain is not None:
-        plain = resolve(program.builder)(**program.plain)
-        beside = cast("BesidePlain", module)
-        return beside.run_beside(plain, workload, backend, job.knobs, messages.progress)
     if spec.in_batches:
         return scenario.run_batches(workload, backend, job.knobs, orders, messages.say)
     return scenario.run(workload, backend, job.knobs, messages.progress)
+
+
+def _beside_plain(
+    scenario: BesidePlain, job: Job, program: TrainingProgram, messages: MessageWriter
+) -> Result:
+    """Return what a scenario measures that compares a workload with its plain form."""
+    build = resolve(program.builder)
+    plain, workload = build(**(program.plain or {})), build(**program.arguments)
+    backend = resolve(program.backend)
+    return scenario.run_beside(plain, workload, backend, job.knobs, messages.progress)
 
 
 def _require_one(ranks: int) -> None:

@@ -38,6 +38,15 @@ class TrainingBackend(Protocol):
 
 
 @runtime_checkable
+class OwnGradients(Protocol):
+    """A stack that lays out weights, and so gradients, in a form of its own."""
+
+    def gradient(self, optimizer: Optimizer, parameter: Tensor) -> Tensor | None:
+        """Return a parameter's gradient as the workload's own model would have it."""
+        ...
+
+
+@runtime_checkable
 class InferenceBackend(Protocol):
     """A software stack that runs models without training them; built once a run."""
 

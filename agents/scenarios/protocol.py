@@ -49,10 +49,10 @@ class BesidePlain(Protocol):
         self,
         plain: Any,  # noqa: ANN401 - as the next one, with its switches at their defaults
         workload: Any,  # noqa: ANN401 - as of Scenario.run
-        backend: Any,  # noqa: ANN401 - as of Scenario.run
+        build_backend: Callable[[Mapping[str, Scalar]], Any],
         knobs: Mapping[str, Scalar],
         on_progress: Callable[[Progress], None],
         /,
     ) -> Result:
-        """Measure; raises WorkerFault."""
+        """Measure; raises WorkerFault. build_backend: builds the stack from knobs."""
         ...

@@ -1,4 +1,4 @@
-"""Whether one training follows another: their gradients at the same weights, and their losses. Pure.
+"""Whether one training follows another: gradients at the same weights, losses of its steps. Pure.
 
 A loss alone does not tell: after a few hundred steps two right trainings have drifted apart by
 rounding, and Adam's step does not change if a gradient is scaled.
@@ -7,12 +7,15 @@ rounding, and Adam's step does not change if a gradient is scaled.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 SIGMAS: Final = 5.0
 """Of the error of a scale that rounding at random would leave."""
+ROUNDING: Final = 2.0
+"""Times what the number format's rounding does to the plain model's gradient: two right ways to
+compute it may round in opposite directions."""
 APART: Final = 4.0
 """Times the distance to which rounding alone drives two trainings apart."""
 
@@ -36,7 +39,14 @@ class Dots:
     @property
     def scale(self) -> float:
         """The factor by which the reference's gradient is nearest to the other's."""
-        return self.both / self.reference if self.reference else math.inf
+        if not self.reference:
+            return math.inf if self.other else 1.0
+        return self.both / self.reference
+
+    @property
+    def random_scale(self) -> float:
+        """The standard error of the scale, if the residual is random."""
+        return self.residual / math.sqrt(self.size)
 
     @property
     def residual(self) -> float:
@@ -52,38 +62,64 @@ class Limits:
     """How far a training of a number format may be from one in fp32."""
 
     scale: float
-    """Of a gradient's scale from 1, beyond what its residual explains at random."""
+    """Of a gradient's scale from 1, beyond what rounding explains."""
     residual: float
-    """Of a gradient's residual."""
+    """Of a gradient's residual, beyond what rounding explains."""
     loss: float
     """Of a loss from the reference's, relative to it, beyond the drift that rounding explains."""
     nudge: float
     """Relative change of the weights that drifts as the format's rounding does."""
 
 
-def gradient_objections(dots: Mapping[str, Dots], limits: Limits) -> Iterator[str]:
-    """Yield why gradients are not the reference's, the worst tensor first of each kind.
+def total(batches: Iterable[Mapping[str, Dots]]) -> dict[str, Dots]:
+    """Return the sums over batches, by tensor."""
+    found: dict[str, Dots] = {}
+    for batch in batches:
+        for name, one in batch.items():
+            found[name] = found[name] + one if name in found else one
+    return found
 
-    dots: by the parameter's name.
+
+def gradient_objections(
+    dots: Mapping[str, Dots], rounding: Mapping[str, Dots], limits: Limits, precision: str
+) -> Iterator[str]:
+    """Yield why gradients in a number format are not the plain model's; of each kind, the worst.
+
+    dots: by the parameter's name. rounding: the same of the plain model in this format, which tells
+    what the format's rounding does to each gradient; empty in fp32.
     """
-    scaled = {
-        name: abs(one.scale - 1.0) - SIGMAS * one.residual / math.sqrt(one.size)
+    if not dots:
+        yield "the plain model has no gradients"
+    allowed = {name: _allowed(rounding.get(name), limits) for name in dots}
+    off = {
+        name: abs(one.scale - 1.0) - allowed[name].scale - SIGMAS * one.random_scale
         for name, one in dots.items()
     }
-    wrong = [name for name, off in scaled.items() if off > limits.scale]
-    if wrong:
-        worst = max(wrong, key=lambda name: scaled[name])
+    if wrong := [name for name, excess in off.items() if not excess <= 0]:
+        worst = max(wrong, key=lambda name: off[name])
         yield (
-            f"the gradient of {worst} is {dots[worst].scale:.4g} times the reference's; within "
-            f"{limits.scale:.1%} is allowed{_more(wrong)}"
+            f"in {precision}, the gradient of {worst} is {dots[worst].scale:.4g} times the plain "
+            f"model's; within {allowed[worst].scale:.1%} is allowed{_more(wrong)}"
         )
-    far = [name for name, one in dots.items() if one.residual > limits.residual]
-    if far:
-        worst = max(far, key=lambda name: dots[name].residual)
+    far = {name: one.residual - allowed[name].residual for name, one in dots.items()}
+    if wrong := [name for name, excess in far.items() if not excess <= 0]:
+        worst = max(wrong, key=lambda name: far[name])
         yield (
-            f"the gradient of {worst} differs from the reference's by {dots[worst].residual:.1%} "
-            f"of it; {limits.residual:.1%} is allowed{_more(far)}"
+            f"in {precision}, the gradient of {worst} differs from the plain model's by "
+            f"{dots[worst].residual:.1%} of it; {allowed[worst].residual:.1%} is allowed"
+            f"{_more(wrong)}"
         )
+
+
+def _allowed(rounding: Dots | None, limits: Limits) -> Limits:
+    """Return the limits of one tensor."""
+    if rounding is None or not rounding.reference:
+        return limits
+    return replace(
+        limits,
+        scale=limits.scale + ROUNDING * abs(rounding.scale - 1.0),
+        residual=limits.residual + ROUNDING * rounding.residual,
+    )
 
 
 def band(reference: Sequence[float], nudged: Sequence[float], limits: Limits) -> list[float]:
@@ -99,14 +135,42 @@ def band(reference: Sequence[float], nudged: Sequence[float], limits: Limits) ->
     return found
 
 
-def first_outside(
-    losses: Sequence[float], reference: Sequence[float], allowed: Sequence[float]
-) -> int | None:
-    """Return the first step, from 0, whose loss is outside the band, or is no number."""
-    for step, (loss, wanted, most) in enumerate(zip(losses, reference, allowed, strict=True)):
-        if not abs(loss - wanted) <= most:
-            return step
-    return None
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """The losses of a training's steps, the reference's, and how far they may be apart."""
+
+    losses: Sequence[float]
+    expected: Sequence[float]
+    allowed: Sequence[float]
+
+    @property
+    def apart(self) -> tuple[float, ...]:
+        """The distance at each step whose loss is a number."""
+        pairs = zip(self.losses, self.expected, strict=True)
+        return tuple(abs(a - b) for a, b in pairs if math.isfinite(a))
+
+    @property
+    def left(self) -> int | None:
+        """The first step, from 0, whose loss is outside the band or no number."""
+        steps = zip(self.losses, self.expected, self.allowed, strict=True)
+        outside = (not abs(loss - wanted) <= most for loss, wanted, most in steps)
+        return next((step for step, out in enumerate(outside) if out), None)
+
+    @property
+    def used(self) -> float | None:
+        """The largest distance, as a share of what is allowed; None if a loss is no number."""
+        steps = list(zip(self.losses, self.expected, self.allowed, strict=True))
+        if not all(map(math.isfinite, self.losses)):
+            return None
+        return max(abs(loss - wanted) / most for loss, wanted, most in steps)
+
+    def objections(self) -> tuple[str, ...]:
+        """Return where and by how much the training left the band; empty if it did not."""
+        if (step := self.left) is None:
+            return ()
+        seen = f"the loss of step {step + 1} of {len(self.losses)} is {self.losses[step]:.6g}"
+        wanted, most = self.expected[step], self.allowed[step]
+        return (f"{seen}, plain fp32's {wanted:.6g}: they may be {most:.2g} apart",)
 
 
 def _more(names: Sequence[str]) -> str:

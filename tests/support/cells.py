@@ -37,7 +37,7 @@ async def run_cell(
     folder: Path,
     stacks: Path,
     deadline_s: float,
-    scenario: str = "training",
+    scenario: str | None = None,
     builder: str | None = None,
 ) -> Outcome:
     """Run a cell on this host.
@@ -53,7 +53,7 @@ async def run_cell(
         update={
             "workload": cell.workload,
             "stack": cell.stack,
-            "scenario": scenario,
+            "scenario": scenario or cell.scenario,
             "knobs": cell.knobs,
             "program": program,
         }

@@ -42,6 +42,16 @@ class Ipex(TorchEager):
         )
         return optimized
 
+    def gradient(self, optimizer: Optimizer, parameter: Tensor) -> Tensor | None:
+        """See OwnGradients.gradient: weights may be packed for oneDNN."""
+        found = parameter.grad
+        wrappers = getattr(optimizer, "params_attr", {}).values()
+        mine = next((one for one in wrappers if one.parameter is parameter), None)
+        if found is None or mine is None or mine.op_ctx is None:
+            return found
+        plain: Tensor = mine.op_ctx.to_public(found.float())
+        return plain
+
     def prepare_inference(self, workload: InferenceWorkload[Outputs], samples: Tensor) -> Module:
         """See InferenceBackend.prepare_inference.
 

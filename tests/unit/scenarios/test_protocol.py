@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agents.scenarios import kernel, training
-from agents.scenarios.protocol import BatchedScenario, Scenario
+from agents.scenarios import kernel, training, training_accuracy
+from agents.scenarios.protocol import BatchedScenario, BesidePlain, Scenario
 
 SCENARIOS: dict[str, Scenario] = {"kernel": kernel, "training": training}
+BESIDE: dict[str, BesidePlain] = {"training_accuracy": training_accuracy}
 BATCHED: dict[str, BatchedScenario] = {"training": training}
 
 
 def test_every_module_is_held_to_the_protocol() -> None:
     folder = Path(kernel.__file__).parent
     modules = {path.stem for path in folder.glob("[a-z]*.py")} - {"protocol"}
-    assert modules == set(SCENARIOS)
-    assert {name for name in modules if hasattr(SCENARIOS[name], "run_batches")} == set(BATCHED)
+    assert modules == {*SCENARIOS, *BESIDE}
+    assert {name for name in SCENARIOS if hasattr(SCENARIOS[name], "run_batches")} == set(BATCHED)

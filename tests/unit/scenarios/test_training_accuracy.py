@@ -1,0 +1,170 @@
+"""What trains as plain fp32 does is VALID; a planted fault of gradient or optimizer is INVALID."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from agents.backends.torch_eager.backend import TorchEager
+from agents.scenarios.training_accuracy import run_beside
+from agents.stacks.resolving import resolve
+from controller.contracts.base import Scalar
+from controller.contracts.manifests import defaults_of
+from controller.contracts.result import Result, Validity
+from controller.contracts.sweep import Cell
+from controller.contracts.wire import Progress
+from controller.scheduling.program import program_of
+from tests.support.cells import CATALOG
+
+STEPS, BATCHES = 12, 2
+SMALL: Mapping[str, Scalar] = {
+    "layers": 1,
+    "hidden_size": 64,
+    "sequence_length": 12,
+    "vocabulary_size": 50,
+    "batch_size": 4,
+}
+Plant = Callable[[Any], None]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+def nothing(workload: Any) -> None:  # noqa: ANN401 - a workload of any type
+    """Plant no fault."""
+
+
+def scaled_gradient(name: str, factor: float) -> Plant:
+    """Scale the gradient of one tensor."""
+
+    def plant(workload: Any) -> None:  # noqa: ANN401 - as above
+        build = workload.build_model
+
+        def built() -> nn.Module:
+            model: nn.Module = build()
+            model.get_parameter(name).register_hook(lambda gradient: gradient * factor)
+            return model
+
+        workload.build_model = built
+
+    return plant
+
+
+def shifted_bf16_gradient(name: str) -> Plant:
+    """Turn the gradient of one tensor round, in bf16 alone."""
+
+    def plant(workload: Any) -> None:  # noqa: ANN401 - as above
+        forward = workload.forward
+
+        def run(model: nn.Module, batch: object) -> Tensor:
+            low = torch.is_autocast_enabled("cpu")
+            if low and not getattr(workload, "planted", False):
+                workload.planted = True
+                model.get_parameter(name).register_hook(lambda gradient: gradient.roll(1, 0))
+            outputs: Tensor = forward(model, batch)
+            return outputs
+
+        workload.forward = run
+
+    return plant
+
+
+def other_learning_rate(factor: float) -> Plant:
+    """Scale the optimizer's learning rate, which no gradient tells of."""
+
+    def plant(workload: Any) -> None:  # noqa: ANN401 - as above
+        build = workload.build_optimizer
+
+        def built(model: nn.Module) -> torch.optim.Optimizer:
+            optimizer: torch.optim.Optimizer = build(model)
+            for group in optimizer.param_groups:
+                group["lr"] *= factor
+            return optimizer
+
+        workload.build_optimizer = built
+
+    return plant
+
+
+def measured(
+    name: str, plant: Plant = nothing, told: list[Progress] | None = None, **knobs: Scalar
+) -> Result:
+    manifest = CATALOG.workloads[name]
+    plain = {**defaults_of(manifest.knobs), **SMALL}
+    build = resolve(str(manifest.builder))
+    stack = defaults_of(CATALOG.stacks["torch"].knobs)
+    run = {"steps": STEPS, "gradient_batches": BATCHES}
+    given = {n: v for n, v in knobs.items() if n in plain}
+    workload = build(**{**plain, **given})
+    plant(workload)
+    said: list[Progress] = [] if told is None else told
+    return run_beside(build(**plain), workload, TorchEager, {**stack, **run, **knobs}, said.append)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("workload", ["lstm", "transformer_encoder"])
+def test_what_trains_as_plain_fp32_is_valid(workload: str, precision: str) -> None:
+    result = measured(workload, precision=precision, fused_optimizer=True)
+    assert result.validity is Validity.VALID, result.reasons
+    assert len(result.metrics["loss_deviation"].samples) == STEPS
+    facts = result.environment
+    assert isinstance(facts["loss_band_used"], float)
+    assert facts["loss_band_used"] < 1
+    assert ("gradient_scale_off_bf16" in facts) == (precision == "bf16")
+    declared = CATALOG.scenarios["training_accuracy"].facts
+    assert {n for n in facts if n.startswith(("gradient_", "loss_"))} <= set(declared)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_gradient_of_one_tensor_that_is_off_by_1_percent_is_invalid(precision: str) -> None:
+    plant = scaled_gradient("decoder.weight", 1.01)
+    result = measured("lstm", plant, precision=precision)
+    assert result.validity is Validity.INVALID
+    (reason,) = result.reasons
+    assert reason.startswith("in fp32, the gradient of decoder.weight is 1.01 times the plain")
+
+
+def test_a_gradient_that_is_wrong_in_bf16_alone_is_invalid() -> None:
+    result = measured("lstm", shifted_bf16_gradient("decoder.weight"), precision="bf16")
+    assert result.validity is Validity.INVALID
+    assert "in bf16, the gradient of decoder.weight" in result.reasons[0]
+
+
+def test_a_training_that_leaves_the_band_says_at_which_step() -> None:
+    result = measured("transformer_encoder", other_learning_rate(1.5))
+    assert result.validity is Validity.INVALID
+    (reason,) = result.reasons
+    assert reason.startswith("the loss of step ")
+    step = int(reason.split()[4])
+    assert 2 <= step <= STEPS, "the first loss is that of the same weights"
+
+
+def test_progress_counts_every_step_of_all_trainings() -> None:
+    told: list[Progress] = []
+    measured("lstm", told=told)
+    assert (told[-1].done, told[-1].total) == (BATCHES + 3 * STEPS,) * 2
+    assert list(dict.fromkeys(one.phase for one in told)) == [
+        "gradients in fp32",
+        "plain",
+        "plain, nudged",
+        "training",
+    ]
+
+
+def test_only_this_scenario_builds_the_plain_model_too() -> None:
+    knobs: dict[str, Scalar] = {"fused_optimizer": True, "seed": 3}
+    full = {**defaults_of(CATALOG.workloads["lstm"].knobs), **knobs}
+    cell = Cell(workload="lstm", stack="torch", scenario="training_accuracy", knobs=full)
+    program = program_of(cell, CATALOG)
+    assert program.type == "training"
+    assert program.arguments == full
+    assert program.plain == {**full, "fused_optimizer": False}
+    trained = program_of(cell.model_copy(update={"scenario": "training"}), CATALOG)
+    assert trained.type == "training"
+    assert trained.plain is None
