@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from agents.inference.runner.logs import DetailLog, objections
 from agents.virtual_phone import control
 from controller.contracts.catalog import load_catalog
 from controller.contracts.run import AttemptState, Run
 from controller.contracts.sweep_file import parse_sweep
+from controller.loadgen.logs import DetailLog, objections
 from controller.runtime.phones import StartedPhone, adb_key, await_devices, started_phone
 from controller.scheduling.emulation import REASON
 from tests.integration.farm import Said, TestFarm, joined_phone

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agents.inference.runner.faults import log_unreadable
-
 DETAIL: Final = "mlperf_log_detail.txt"
 SUMMARY: Final = "mlperf_log_summary.txt"
 ACCURACY: Final = "mlperf_log_accuracy.json"
@@ -23,6 +21,11 @@ _EARLY_STOPPING: Final = {
     "early_stopping_p99": "early_stopping_latency_ms",
 }
 """Metric → key; `_ms` is the 99th percentile of multi_stream, 0 if unknown."""
+
+
+class LogUnreadable(ValueError):
+    """A log that LoadGen did not write so, or that lacks what is asked of it; its text is one
+    line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class DetailLog:
 
     @staticmethod
     def parse(text: str) -> DetailLog:
-        """Parse the log; raises RunnerFault `log_unreadable` on a malformed line."""
+        """Parse the log; raises LogUnreadable on a malformed line."""
         values: dict[str, Any] = {}
         errors = []
         for line in text.splitlines():
@@ -48,14 +51,14 @@ class DetailLog:
                 if entry["metadata"]["is_error"]:
                     errors.append(str(entry["value"]))
             except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise log_unreadable(f"{DETAIL}: {error!r} in {line[:200]!r}") from error
+                raise LogUnreadable(f"{DETAIL}: {error!r} in {line[:200]!r}") from error
         return DetailLog(values, tuple(errors))
 
     def __getitem__(self, key: str) -> Any:  # noqa: ANN401 - JSON
         try:
             return self.values[key]
         except KeyError:
-            raise log_unreadable(f"{DETAIL} has no {key}") from None
+            raise LogUnreadable(f"{DETAIL} has no {key}") from None
 
 
 def _refuse_constant(name: str) -> float:
@@ -169,8 +172,8 @@ def duration_s(log: DetailLog, scenario: str) -> float:
 
 
 def read(folder: Path, name: str) -> str:
-    """Return a log's text; raises RunnerFault `log_unreadable`."""
+    """Return a log's text; raises LogUnreadable."""
     try:
         return (folder / name).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise log_unreadable(f"{folder / name}: {error}") from error
+        raise LogUnreadable(f"{folder / name}: {error}") from error

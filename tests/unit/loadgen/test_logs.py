@@ -1,4 +1,4 @@
-"""What the runner reads from LoadGen's logs.
+"""What is read from LoadGen's logs.
 
 `loadgen_logs` was recorded from LoadGen 6.0.16 driving the int8 shapes classifier on 20 images;
 of the detail logs, the lines about settings that nobody reads are cut.
@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.inference.runner import logs
-from agents.inference.runner.faults import RunnerFault
-from agents.inference.runner.logs import DetailLog
+from controller.loadgen import logs
+from controller.loadgen.logs import DetailLog, LogUnreadable
 from models.mobile.metrics import read_answers
 
 RECORDED = Path(__file__).parent / "loadgen_logs"
@@ -129,17 +128,17 @@ def test_an_accuracy_run_over_a_part_of_the_set_is_told(tmp_path: Path) -> None:
     "line", [":::MLLOG {", ":::MLLOG {}", ":::MLLOG []", ':::MLLOG {"key": "a", "value": 1}']
 )
 def test_a_broken_detail_log_is_a_fault(line: str) -> None:
-    with pytest.raises(RunnerFault, match=r"mlperf_log_detail\.txt"):
+    with pytest.raises(LogUnreadable, match=r"mlperf_log_detail\.txt"):
         DetailLog.parse(line)
 
 
 def test_a_log_without_a_verdict_is_a_fault() -> None:
-    with pytest.raises(RunnerFault, match="has no result_validity"):
+    with pytest.raises(LogUnreadable, match="has no result_validity"):
         logs.objections(detail("accuracy"))
 
 
 def test_a_missing_log_is_a_fault(tmp_path: Path) -> None:
-    with pytest.raises(RunnerFault, match="No such file"):
+    with pytest.raises(LogUnreadable, match="No such file"):
         logs.read(tmp_path, logs.DETAIL)
 
 
@@ -160,7 +159,7 @@ def test_a_log_without_early_stopping_has_its_other_latencies() -> None:
 )
 def test_a_hostile_value_is_refused_in_one_short_line(value: str) -> None:
     line = f':::MLLOG {{"key": "k", "value": {value}, "metadata": {{"is_error": false}}}}'
-    with pytest.raises(RunnerFault) as refused:
+    with pytest.raises(LogUnreadable) as refused:
         DetailLog.parse(line)
     assert "\n" not in str(refused.value)
     assert len(str(refused.value)) < 500
