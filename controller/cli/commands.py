@@ -119,8 +119,13 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "show": "Show the results and failures of a run.",
             "compare": "Compare two cells by their stored results.",
             "export": "Write results to a JSON or CSV file.",
+            "import": "Import published results, to rank beside yours.",
         },
-        {"list": "result_lists:list_results", "export": "result_lists:export"},
+        {
+            "list": "result_lists:list_results",
+            "export": "result_lists:export",
+            "import": "results_import:import_results",
+        },
     ),
     "phone": Group(
         "Connect, check and simulate Android phones.",
@@ -193,6 +198,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "show": "Show a profile's top ops, primitives and modules.",
             "diff": "Show what two profiles differ in, largest difference first.",
             "advise": "Advise what to change, most seconds saved first.",
+            "budget": "Show what is between a step's time and the machine's peaks.",
             "topdown": "Show the top-down shares that perf or PerfSpect counted.",
             "run": "Time, profile and replay a training workload.",
             "export": "Export a profile for another program.",
