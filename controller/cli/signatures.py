@@ -53,17 +53,17 @@ SIGNATURES: Final[dict[str, str]] = {
     "suite list": "--json",
     "suite run": "version=suite_version --device=device --tries= --task=suite_task*"
     " --stack=stack --numerics=* --dataset=* --length=normal|quick|rapid --policy=ci|lab|mlperf"
-    " --task-pause= --try-pause= --surrogates --again",
+    " --task-pause= --try-pause= --surrogates --without-optional --again",
     "suite status": "--json",
     "suite show": "session=suite_session --json",
     "workload list": "--json",
     "workload show": "name=workload --json",
     "scenario list": "--json",
     "scenario show": "name=scenario --json",
-    "results report": "subjects=subject* --output/-o=",
+    "results report": "subjects=subject* --output/-o= --imported",
     "results list": "--sweep=sweep --tag=tag* --device=device --workload=workload --stack=stack"
     " --scenario=scenario --knob=knob* --since= --until= --validity=VALID|DISTURBED|INVALID"
-    " --last= --failures --json --csv",
+    " --last= --failures --imported --json --csv",
     "results show": "run_id= --json",
     "results compare": "a=side b=side --workload=workload --scenario=scenario --device=device"
     " --knob=knob* --sweep=sweep --force --json",
@@ -106,6 +106,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "profile show": "folder= --top= --json",
     "profile diff": "a= b= --output/-o= --top= --json",
     "profile advise": "folder= --top= --prove --time-limit= --json",
+    "profile budget": "folder= --top= --json",
     "profile topdown": "file= --into= --json",
     "profile run": "workload=training_workload --stack=stack --output/-o= --knob=knob*"
     " --device=device --top= --json",

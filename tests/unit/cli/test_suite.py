@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from controller.cli import suite_run
+from controller.cli.suite_view import show_session
 from controller.contracts.catalog import load_catalog
-from controller.contracts.device import Device, DeviceKind, RegisteredDevice
+from controller.contracts.device import Device, DeviceKind, DeviceState, RegisteredDevice
 from controller.contracts.errors import UserError
 from controller.contracts.records import SweepRecord
 from controller.contracts.result import Blame, Failure, Measurement, Result, Validity
@@ -19,7 +20,8 @@ from controller.contracts.suite_rules import load_suites
 from controller.contracts.suite_session import NOT_VERIFIED, SessionSummary
 from controller.contracts.sweep import Cell
 from controller.contracts.units import Unit
-from controller.runtime.suite_runner import SessionRunner
+from controller.runtime.fleet import DeviceOverview
+from controller.runtime.suite_runner import SessionRunner, Timer
 from controller.runtime.suite_sessions import read_sessions, session_ids
 from controller.scheduling.binding import runs_of
 from controller.scheduling.model_files import needed_files
@@ -139,12 +141,22 @@ def test_tables_say_unverified_and_virtual(home: Path) -> None:
     assert SessionSummary.model_validate(one) == summary(home)
 
 
+def test_an_accuracy_without_a_target_says_so(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = summary(home)
+    assert "no target printed" not in printed_by(home, "suite", "show", ID[:8])
+    first = found.parts[0].model_copy(update={"target_unknown": "v6.0 prints none"})
+    show_session(found.model_copy(update={"parts": (first,)}), PHONE)
+    assert "76.00%, no target printed" in " ".join(capsys.readouterr().out.split())
+
+
 def test_versions_are_listed(home: Path) -> None:
     versions = [one["version"] for one in json.loads(printed_by(home, "suite", "list", "--json"))]
     assert versions == [rules.version for rules in load_suites()]
     listed = printed_by(home, "suite", "list")
     assert NOT_VERIFIED in listed
-    assert "single_stream, offline" in listed
+    assert "single_stream, offline (optional)" in listed
 
 
 def test_without_a_session_it_says_how_to_start_one(tmp_path: Path) -> None:
@@ -222,6 +234,19 @@ def test_a_session_of_a_version_without_known_seeds_says_so_at_once(home: Path) 
     assert "are not known" not in outcome_of(home, *RUN, "--again", "--task", "mosaic")[0]
 
 
+def test_a_session_without_optional_parts_is_another(home: Path) -> None:
+    words = ("suite", "run", "v4.0", "--device", PHONE, "--task")
+    without = "--without-optional"
+    shown = {
+        task: [outcome_of(home, *words, task, *more)[0] for more in ((), (without,))]
+        for task in ("mobilenet_v4", "mobilenet_edgetpu")
+    }
+    assert all(": session v4.0-" in out for both in shown.values() for out in both)
+    whole, less = shown["mobilenet_v4"]
+    assert whole != less
+    assert shown["mobilenet_edgetpu"][0] == shown["mobilenet_edgetpu"][1], "nothing is optional"
+
+
 def test_a_device_that_is_away_ends_the_call_with_how_to_go_on(home: Path) -> None:
     out, complaint, status = outcome_of(home, *RUN, "--again", "--task", "mosaic")
     assert status == 2
@@ -246,3 +271,39 @@ def test_an_option_for_one_task_wins_over_that_for_all() -> None:
     tasks = ["mosaic", "edsr"]
     found = suite_run._by_task("numerics", ["edsr=fp32", "int8"], tasks)
     assert found == {"mosaic": "int8", "edsr": "fp32"}
+
+
+def seen(state: DeviceState) -> DeviceOverview:
+    return DeviceOverview(
+        device=DEVICE.device,
+        name=PHONE,
+        agent_id=AGENT.agent.id,
+        state=state,
+        since=1.0,
+        who="",
+        why="unplugged",
+        run_id=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("states", "end", "slept"),
+    [
+        ([DeviceState.READY], DeviceState.READY, 0),
+        ([DeviceState.QUARANTINED], DeviceState.QUARANTINED, 0),
+        ([DeviceState.OFFLINE, DeviceState.LOST, DeviceState.BUSY], DeviceState.BUSY, 2),
+        ([DeviceState.OFFLINE] * 1000, DeviceState.OFFLINE, suite_run.RETURN_S),
+    ],
+)
+def test_a_device_that_is_away_is_waited_for_a_while(
+    states: list[DeviceState],
+    end: DeviceState,
+    slept: float,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    naps: list[float] = []
+    looks = map(seen, states)
+    timer = Timer(lambda: sum(naps), naps.append)
+    assert suite_run._once_back(lambda: next(looks), timer).state is end
+    assert sum(naps) == slept
+    assert ("(unplugged); waiting 120 s for it" in capsys.readouterr().out) == bool(slept)
