@@ -64,6 +64,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "results list": "--sweep=sweep --tag=tag* --device=device --workload=workload --stack=stack"
     " --scenario=scenario --knob=knob* --since= --until= --validity=VALID|DISTURBED|INVALID"
     " --last= --failures --imported --json --csv",
+    "results import": "path= --round=",
     "results show": "run_id= --json",
     "results compare": "a=side b=side --workload=workload --scenario=scenario --device=device"
     " --knob=knob* --sweep=sweep --force --json",
