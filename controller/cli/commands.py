@@ -197,6 +197,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "show": "Show a profile's top ops, primitives and modules.",
             "diff": "Show what two profiles differ in, largest difference first.",
             "advise": "Advise what to change, most seconds saved first.",
+            "budget": "Show what is between a step's time and the machine's peaks.",
             "topdown": "Show the top-down shares that perf or PerfSpect counted.",
             "run": "Time, profile and replay a training workload.",
             "export": "Export a profile for another program.",

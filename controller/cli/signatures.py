@@ -107,6 +107,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "profile show": "folder= --top= --json",
     "profile diff": "a= b= --output/-o= --top= --json",
     "profile advise": "folder= --top= --prove --time-limit= --json",
+    "profile budget": "folder= --top= --json",
     "profile topdown": "file= --into= --json",
     "profile run": "workload=training_workload --stack=stack --output/-o= --knob=knob*"
     " --device=device --top= --json",
