@@ -76,6 +76,7 @@ def _result(one: Exportable, of_run: RunLogs, catalog: Catalog) -> Json:
     result, asked = one.result, logs.asked(of_run.performance, one.result.scenario)
     known = catalog.workloads.get(result.workload)
     delegate = str(result.environment.get("delegate") or "")
+    at_once = result.environment.get("samples_at_once")
     return {
         "benchmark_id": one.app_benchmark,
         "benchmark_name": known.title if known else result.workload,
@@ -86,7 +87,7 @@ def _result(one: Exportable, of_run: RunLogs, catalog: Catalog) -> Json:
             "framework": result.stack,
             "delegate": delegate,
             "model_path": "",
-            "batch_size": result.knobs.get("batch_size", 1),
+            "batch_size": at_once if isinstance(at_once, int) else 1,
             "extra_settings": [
                 {"id": n, "name": n, "value": scalar_text(v), "value_name": scalar_text(v)}
                 for n, v in result.knobs.items()
@@ -164,7 +165,7 @@ def _formatted(metric: str, accuracy: Measurement) -> str:
 
 def _dataset(one: Exportable) -> Json:
     return {
-        "name": str(one.result.knobs.get("dataset", "")),
+        "name": str(one.result.knobs.get("dataset") or ""),
         "type": _DATASETS[ACCURACY_METRIC[one.result.workload]],
         "data_path": "",
         "groundtruth_path": "",

@@ -99,7 +99,7 @@ def _of_everyone(base: str) -> Iterator[str]:
 
 def _measurement(one: Exportable, catalog: Catalog) -> Json:
     known = catalog.workloads.get(one.result.workload)
-    numerics = str(one.result.knobs.get("numerics", ""))
+    numerics = str(one.result.knobs.get("numerics") or "")
     models = known.on_device.models if known and known.on_device else {}
     return {
         "input_data_types": str(one.result.environment.get("input_type") or ""),
