@@ -118,7 +118,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "list": "List results, oldest first.",
             "show": "Show the results and failures of a run.",
             "compare": "Compare two cells by their stored results.",
-            "export": "Write results to a JSON or CSV file.",
+            "export": "Write results to a file, or as a submission's tree.",
             "import": "Import published results, to rank beside yours.",
         },
         {

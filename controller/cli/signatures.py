@@ -71,7 +71,7 @@ SIGNATURES: Final[dict[str, str]] = {
     " --knob=knob* --sweep=sweep --force --json",
     "results export": "output= --sweep=sweep --tag=tag* --device=device --workload=workload"
     " --stack=stack --scenario=scenario --knob=knob* --since= --until="
-    " --validity=VALID|DISTURBED|INVALID --format=json|csv",
+    " --validity=VALID|DISTURBED|INVALID --format=json|csv|mlperf-mobile|app",
     "phone list": "--nearby --json",
     "phone connect": "address= --adb-server=",
     "phone pair": "address= code= --adb-server=",
