@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import statistics
 import subprocess
 from pathlib import Path
 
@@ -75,6 +76,24 @@ def test_a_board_has_pages_data_logs_and_checksums(home: Path, tmp_path: Path) -
         assert bool(row["costs"]) is (not row["device"]["virtual"])
     text = b"".join(files.values()).decode()
     assert str(home) not in text
+
+
+def test_every_figure_can_be_computed_again_from_the_files_of_its_runs(
+    home: Path, tmp_path: Path
+) -> None:
+    board = tmp_path / "board"
+    benchfarm(home, "publish", str(board))
+    told = json.loads(board.joinpath("data", "board.json").read_text())
+    checked = 0
+    for ranking in told["rankings"]:
+        metric = ranking["metric"]["name"]
+        for row in ranking["rows"]:
+            files = [board / run["folder"] / "result.json" for run in row["runs"] if run["used"]]
+            found = [json.loads(file.read_text())["metrics"][metric] for file in files]
+            samples = [s for of in found for s in of["samples"] or [of["value"]]]
+            assert row["value"] == (statistics.median(samples) if samples else None)
+            checked += bool(samples)
+    assert checked == 2
 
 
 def test_only_chosen_sweeps_are_published(home: Path, tmp_path: Path) -> None:
