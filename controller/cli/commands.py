@@ -118,8 +118,13 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "show": "Show the results and failures of a run.",
             "compare": "Compare two cells by their stored results.",
             "export": "Write results to a JSON or CSV file.",
+            "verify": "Recompute a result from LoadGen's logs.",
         },
-        {"list": "result_lists:list_results", "export": "result_lists:export"},
+        {
+            "list": "result_lists:list_results",
+            "export": "result_lists:export",
+            "verify": "results_verify:verify",
+        },
     ),
     "phone": Group(
         "Connect, check and simulate Android phones.",

@@ -7,7 +7,7 @@ with the exact values that `mlperf_log_summary.txt` rounds or paraphrases.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -42,16 +42,10 @@ class DetailLog:
         """Parse the log; raises LogUnreadable on a malformed line."""
         values: dict[str, Any] = {}
         errors = []
-        for line in text.splitlines():
-            if not line.startswith(_MARK):
-                continue
-            try:
-                entry = json.loads(line.removeprefix(_MARK), parse_constant=_refuse_constant)
-                values[entry["key"]] = entry["value"]
-                if entry["metadata"]["is_error"]:
-                    errors.append(str(entry["value"]))
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise LogUnreadable(f"{DETAIL}: {error!r} in {line[:200]!r}") from error
+        for entry in entries(text):
+            values[entry["key"]] = entry["value"]
+            if entry["metadata"]["is_error"]:
+                errors.append(str(entry["value"]))
         return DetailLog(values, tuple(errors))
 
     def __getitem__(self, key: str) -> Any:  # noqa: ANN401 - JSON
@@ -59,6 +53,19 @@ class DetailLog:
             return self.values[key]
         except KeyError:
             raise LogUnreadable(f"{DETAIL} has no {key}") from None
+
+
+def entries(text: str) -> Iterator[dict[str, Any]]:
+    """Yield each entry of the log, with `key`, `value` and `metadata`; raises LogUnreadable."""
+    for line in text.splitlines():
+        if not line.startswith(_MARK):
+            continue
+        try:
+            entry = json.loads(line.removeprefix(_MARK), parse_constant=_refuse_constant)
+            hash(entry["key"]), entry["value"], entry["metadata"]["is_error"]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise LogUnreadable(f"{DETAIL}: {error!r:.200} in {line[:200]!r}") from error
+        yield entry
 
 
 def _refuse_constant(name: str) -> float:
