@@ -10,8 +10,8 @@ from typing import Final
 
 from controller.loadgen.checks import Check, equal, printed_equal, unchecked, within
 from controller.loadgen.digits import half_of
+from controller.loadgen.logs import TRACE
 from controller.loadgen.run_logs import RunLogs
-from controller.loadgen.trace import TRACE
 
 _KEY: Final = re.compile(r"result_(\d{1,2}\.\d{2})_percentile(_per_query)?_latency_ns")
 AROUND: Final = "the latencies around it"

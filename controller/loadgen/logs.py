@@ -15,6 +15,7 @@ from typing import Any, Final
 DETAIL: Final = "mlperf_log_detail.txt"
 SUMMARY: Final = "mlperf_log_summary.txt"
 ACCURACY: Final = "mlperf_log_accuracy.json"
+TRACE: Final = "mlperf_log_trace.json"
 _MARK: Final = ":::MLLOG "
 _EARLY_STOPPING: Final = {
     "early_stopping_p90": "early_stopping_latency_ss",

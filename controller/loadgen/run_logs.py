@@ -9,10 +9,10 @@ from typing import Final
 from controller.loadgen import logs
 from controller.loadgen.answers import Answers, read_answers
 from controller.loadgen.detail import Detail, read_detail
-from controller.loadgen.logs import LogUnreadable
+from controller.loadgen.logs import TRACE, LogUnreadable
 from controller.loadgen.summary import Summary, as_setting, read_summary
 from controller.loadgen.texts import brief, number
-from controller.loadgen.trace import TRACE, RawQueries, read_trace
+from controller.loadgen.trace import RawQueries, read_trace
 
 SCENARIOS: Final = {
     "SingleStream": "single_stream",

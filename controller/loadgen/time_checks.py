@@ -8,9 +8,9 @@ from typing import Final
 
 from controller.loadgen.checks import Check, equal, judged, unchecked, within
 from controller.loadgen.digits import ROUNDING, bounds, half_digit
+from controller.loadgen.logs import TRACE
 from controller.loadgen.run_logs import RunLogs
 from controller.loadgen.texts import number
-from controller.loadgen.trace import TRACE
 
 CLOCK_S: Final = 0.003
 """LoadGen prints power_begin and power_end to milliseconds."""

@@ -15,7 +15,6 @@ from typing import Final
 from controller.loadgen.logs import LogUnreadable
 from controller.loadgen.texts import MIB, read_lines
 
-TRACE: Final = "mlperf_log_trace.json"
 MOST_BYTES: Final = 2048 * MIB
 MOST_SAMPLES: Final = 10_000_000
 _LONGEST: Final = 64 * 1024

@@ -9,9 +9,9 @@ from controller.loadgen.between import words
 from controller.loadgen.checks import Check, equal, unchecked, within
 from controller.loadgen.early_stopping import MOST_QUERIES, Estimate, estimate, queries_needed
 from controller.loadgen.latency_checks import NO_RAW, printed
+from controller.loadgen.logs import TRACE
 from controller.loadgen.run_logs import RunLogs
 from controller.loadgen.time_checks import issued_s, query_count, sample_count
-from controller.loadgen.trace import TRACE
 
 OF_MULTI_STREAM: Final = 0.99
 """Percentile that LoadGen also estimates from a run of single_stream."""

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from controller.loadgen.checks import Check, Verdict
-from controller.loadgen.logs import ACCURACY, DETAIL, SUMMARY
+from controller.loadgen.logs import ACCURACY, DETAIL, SUMMARY, TRACE
 from controller.loadgen.rule_checks import round_of
 from controller.loadgen.run_logs import read_run
-from controller.loadgen.trace import TRACE
 from controller.loadgen.verifying import verify
 from tests.support.altered_logs import (
     RECORDED,

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from controller.loadgen.checks import Verdict
-from controller.loadgen.logs import ACCURACY, DETAIL, SUMMARY, LogUnreadable
+from controller.loadgen.logs import ACCURACY, DETAIL, SUMMARY, TRACE, LogUnreadable
 from controller.loadgen.run_logs import read_run
 from controller.loadgen.texts import MIB, read_lines, read_text
-from controller.loadgen.trace import TRACE
 from controller.loadgen.verifying import verify
 from tests.support.altered_logs import copied, in_detail
 
