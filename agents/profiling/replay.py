@@ -140,7 +140,7 @@ def kernel_call(task: KernelReplay) -> Callable[[], object]:
     ]
 
     def call() -> object:
-        with torch.no_grad():
+        with torch.set_grad_enabled(task.trains):
             return op(*arguments)
 
     return _with_gradients(op, arguments) if task.gradients else call

@@ -64,12 +64,13 @@ SIGNATURES: Final[dict[str, str]] = {
     "results list": "--sweep=sweep --tag=tag* --device=device --workload=workload --stack=stack"
     " --scenario=scenario --knob=knob* --since= --until= --validity=VALID|DISTURBED|INVALID"
     " --last= --failures --imported --json --csv",
+    "results import": "path= --round=",
     "results show": "run_id= --json",
     "results compare": "a=side b=side --workload=workload --scenario=scenario --device=device"
     " --knob=knob* --sweep=sweep --force --json",
     "results export": "output= --sweep=sweep --tag=tag* --device=device --workload=workload"
     " --stack=stack --scenario=scenario --knob=knob* --since= --until="
-    " --validity=VALID|DISTURBED|INVALID --format=json|csv",
+    " --validity=VALID|DISTURBED|INVALID --format=json|csv|mlperf-mobile|app",
     "results verify": "subject= --suite-version= --task= --json",
     "phone list": "--nearby --json",
     "phone connect": "address= --adb-server=",
@@ -107,6 +108,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "profile show": "folder= --top= --json",
     "profile diff": "a= b= --output/-o= --top= --json",
     "profile advise": "folder= --top= --prove --time-limit= --json",
+    "profile budget": "folder= --top= --json",
     "profile topdown": "file= --into= --json",
     "profile run": "workload=training_workload --stack=stack --output/-o= --knob=knob*"
     " --device=device --top= --json",

@@ -82,11 +82,12 @@ def ended_at_longest(log: DetailLog) -> bool:
     """Return whether a run ended at its longest duration with enough queries for its metric.
 
     MLPerf Mobile's app asks for no number of queries then but that of early stopping (rounds from
-    v3.1 on); LoadGen itself calls every such run INVALID.
+    v3.1 on); LoadGen itself calls every such run INVALID. One that knows no early stopping (round
+    v2.0) does not log it; its rule is the least number of queries.
     """
     alone = bool(log.errors) and all(_LONGEST in error for error in log.errors)
-    met = log["result_min_duration_met"] and log.values.get("early_stopping_met", False)
-    return bool(alone and met)
+    enough = log.values.get("early_stopping_met", log["result_min_queries_met"])
+    return bool(alone and log["result_min_duration_met"] and enough)
 
 
 def objections(log: DetailLog) -> tuple[str, ...]:
@@ -102,7 +103,9 @@ def objections(log: DetailLog) -> tuple[str, ...]:
         reasons.append(f"too short: the minimum duration of {least} ms was not reached")
     if not log["result_min_queries_met"]:
         least = log["effective_min_query_count"]
-        reasons.append(f"too few queries: {log['result_query_count']} of at least {least}")
+        count = log.values.get("result_query_count")  # which round v2.0 does not log
+        counted = f"fewer than {least}" if count is None else f"{count} of at least {least}"
+        reasons.append(f"too few queries: {counted}")
     if log.values.get("result_perf_constraints_met") is False:
         late, issued = log["result_overlatency_query_count"], log["result_query_count"]
         reasons.append(f"too slow: {late} of {issued} queries took longer than allowed")

@@ -112,6 +112,16 @@ def test_every_task_is_valid_behind_a_daemon(behind: Behind, device: str) -> Non
     assert told == {{OLD: (False, 5.1), RESTARTING: (True, 9.0), LATE: (True, 8.1)}[device]}
 
 
+def test_a_result_names_the_checksum_that_vouches_for_its_written_set(behind: Behind) -> None:
+    workloads = load_catalog().workloads
+    for task, result in behind.of(OLD).items():
+        device = workloads[task].on_device
+        assert device
+        written = device.datasets[result["knobs"]["dataset"]]
+        assert written.kind == "written"
+        assert result["environment"]["dataset_origin"] == written.checksum
+
+
 def test_what_a_daemon_that_restarts_has_cut_is_valid_the_second_time(behind: Behind) -> None:
     attempts = {run.cell.workload: run.attempts for run in behind.runs if was_on(run, RESTARTING)}
     (cut,) = [task for task, tries in attempts.items() if len(tries) > 1]

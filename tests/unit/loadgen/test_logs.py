@@ -65,6 +65,49 @@ def test_too_few_queries_by_the_rules_are_counted() -> None:
     assert logs.objections(DetailLog(values, ())) == ("too few queries: 20 of at least 64",)
 
 
+LONGEST = "Ending early: Max test duration reached."
+"""LoadGen's error of a run that its longest duration has ended."""
+
+
+@pytest.mark.parametrize(
+    ("facts", "errors", "ended"),
+    [
+        ({"early_stopping_met": True}, (LONGEST,), True),
+        ({"early_stopping_met": True, "result_min_queries_met": True}, (LONGEST,), True),
+        ({"early_stopping_met": False}, (LONGEST,), False),
+        ({"early_stopping_met": False, "result_min_queries_met": True}, (LONGEST,), False),
+        ({"early_stopping_met": True, "result_min_duration_met": False}, (LONGEST,), False),
+        ({"early_stopping_met": True}, (LONGEST, "another"), False),
+        ({"early_stopping_met": True}, (), False),
+        ({}, (LONGEST,), False),
+        ({"result_min_queries_met": True}, (LONGEST,), True),
+        ({"result_min_queries_met": True, "result_min_duration_met": False}, (LONGEST,), False),
+    ],
+)
+def test_the_longest_duration_ends_a_run_with_enough_queries_for_its_loadgen(
+    facts: dict[str, bool], errors: tuple[str, ...], ended: bool
+) -> None:
+    """Enough are those of early stopping; of a LoadGen that knows none, the least number."""
+    unknown = {"early_stopping_met", "early_stopping_result", "result_query_count"}
+    known = {key: value for key, value in detail("valid").values.items() if key not in unknown}
+    values = {**known, "result_validity": "INVALID", "result_min_queries_met": False, **facts}
+    if "early_stopping_met" in facts:
+        values |= {"early_stopping_result": " * Only processed 20 queries."}
+    log = DetailLog(values, errors)
+    assert logs.ended_at_longest(log) is ended
+    assert (logs.objections(log) == ()) is ended
+
+
+def test_too_few_queries_of_a_loadgen_that_does_not_count_them_are_named() -> None:
+    known = detail("too_few").values
+    values = {key: value for key, value in known.items() if key != "result_query_count"}
+    values |= {"result_min_queries_met": False, "effective_min_query_count": 1024}
+    values |= {"early_stopping_met": True}
+    assert logs.objections(DetailLog(values, (LONGEST[:-1],)))[0] == (
+        "too few queries: fewer than 1024"
+    )
+
+
 def test_an_invalid_run_never_goes_without_a_reason() -> None:
     values = {**detail("valid").values, "result_validity": "INVALID"}
     assert logs.objections(DetailLog(values, ())) == ("LoadGen says INVALID: it gives no reason",)
