@@ -32,7 +32,7 @@ from controller.loadgen.verifying import verify
 pytestmark = pytest.mark.integration
 
 DATA = Dataset([np.arange(5, dtype=np.uint8).reshape(5, 1, 1, 1) * 10])
-SCENARIOS: Mapping[str, Mapping[str, object]] = {
+SCENARIOS: Mapping[str, dict[str, object]] = {
     "single_stream": {"min_query_count": 700},
     "multi_stream": {"min_query_count": 700, "samples_per_query": 2},
     "offline": {"min_query_count": 64},
@@ -55,7 +55,7 @@ class Echo:
 def ran(scenario: str, traced: bool, seed: int = 1) -> tuple[StoredResult, Path]:
     """Return a stored result of our runner and the folder of its logs."""
     folder = Path(mkdtemp(prefix=f"verified-{scenario}-"))
-    given = {
+    given: dict[str, object] = {
         "model": "none",
         "dataset": "none",
         "log_dir": str(folder),
