@@ -39,6 +39,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
     "plan-training": Verb(
         "plan_training:plan_training", "Plan how long training to the quality target takes."
     ),
+    "publish": Verb("publish:publish", "Write static pages of results that others can check."),
     "completion": Verb("completion:completion", "Print the completion script of a shell."),
     "agent": Group(
         "Manage the agents that measure on each host.",

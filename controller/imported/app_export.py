@@ -165,7 +165,7 @@ def _formatted(metric: str, accuracy: Measurement) -> str:
 
 def _dataset(one: Exportable) -> Json:
     return {
-        "name": str(one.result.knobs.get("dataset") or ""),
+        "name": str(one.result.knobs["dataset"]) if "dataset" in one.result.knobs else "",
         "type": _DATASETS[ACCURACY_METRIC[one.result.workload]],
         "data_path": "",
         "groundtruth_path": "",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.contracts.catalog import Catalog
+from controller.contracts.records import precision_of
 from controller.contracts.result import Validity
 from controller.contracts.suite_rules import SuiteRules
 from controller.contracts.suite_session import NOT_VERIFIED
@@ -99,7 +100,7 @@ def _of_everyone(base: str) -> Iterator[str]:
 
 def _measurement(one: Exportable, catalog: Catalog) -> Json:
     known = catalog.workloads.get(one.result.workload)
-    numerics = str(one.result.knobs.get("numerics") or "")
+    numerics = precision_of(one.result.knobs) or ""
     models = known.on_device.models if known and known.on_device else {}
     return {
         "input_data_types": str(one.result.environment.get("input_type") or ""),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Page, expect
+from playwright.sync_api import Browser, expect
 
 from controller.contracts.peaks import Peaks
 from controller.contracts.result import Validity
@@ -28,6 +28,7 @@ from controller.reports.views.model import ReportView
 from controller.reports.views.sweep import sweep_view
 from tests.support.chromium import chromium
 from tests.support.figures import Figure
+from tests.support.opened_pages import REFUSED, Opened, listening
 from tests.support.planted_profile import kernel, step
 from tests.support.planted_profile import profile as by_hand
 from tests.support.planted_step import planted
@@ -50,7 +51,6 @@ INTERACTIVE_S = 2.0
 CONTRAST = 4.5
 """Least contrast of text that WCAG 2.2 asks for (level AA, 1.4.3)."""
 
-MEASURES = Path(__file__).parents[1].joinpath("support", "page_measures.js").read_text()
 # Charts are drawn when they come near.
 SEE_ALL = """(async () => {
   for (const plot of document.querySelectorAll(".plot")) {
@@ -65,13 +65,6 @@ IDLE = """new Promise(resolve => {
     ? requestIdleCallback(resolve) : requestAnimationFrame(look);
   look();
 }).then(() => true)"""
-REFUSED = """new Promise(resolve => {
-  const heard = event => resolve(event.effectiveDirective);
-  addEventListener("securitypolicyviolation", heard, {once: true});
-  const script = Object.assign(document.createElement("script"), {text: "window.stranger = 1"});
-  %s;
-})"""
-
 LEAST_CHARTS = {
     "rich": 8,
     "comparison": 4,
@@ -82,18 +75,6 @@ LEAST_CHARTS = {
     "timeline": 2,
 }
 Theme = Literal["light", "dark"]
-
-
-@dataclass
-class Opened:
-    """A page with all that it said and asked for."""
-
-    page: Page
-    complaints: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
-    def measure(self, what: str) -> Any:  # noqa: ANN401 - whatever the function returns
-        return self.page.evaluate(f"(() => {{ {MEASURES}; return {what}; }})()")
 
 
 Open = Callable[..., Opened]
@@ -183,7 +164,7 @@ def opened(browser: Browser, files: dict[str, Path]) -> Iterator[Open]:
     def open_(name: str, width: int = DESKTOP, theme: Theme = "light") -> Opened:
         if (name, width, theme) not in pages:
             page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
-            pages[name, width, theme] = _listening(page)
+            pages[name, width, theme] = listening(page)
             page.goto(files[name].as_uri())
             assert page.evaluate(SEE_ALL)
             assert page.evaluate(IDLE)
@@ -192,20 +173,6 @@ def opened(browser: Browser, files: dict[str, Path]) -> Iterator[Open]:
     yield open_
     for one in pages.values():
         one.page.close()
-
-
-def _listening(page: Page) -> Opened:
-    opened = Opened(page)
-
-    def dismiss(dialog: Dialog) -> None:
-        opened.complaints.append(dialog.message)
-        dialog.dismiss()
-
-    page.on("dialog", dismiss)
-    page.on("console", lambda message: opened.complaints.append(message.text))
-    page.on("pageerror", lambda error: opened.complaints.append(str(error)))
-    page.on("request", lambda request: opened.requests.append(request.url))
-    return opened
 
 
 @pytest.mark.parametrize("name", LEAST_CHARTS)
