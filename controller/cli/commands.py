@@ -120,10 +120,12 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "compare": "Compare two cells by their stored results.",
             "export": "Write results to a file, or as a submission's tree.",
             "import": "Import published results, to rank beside yours.",
+            "verify": "Recompute a result from LoadGen's logs.",
         },
         {
             "list": "result_lists:list_results",
             "export": "result_lists:export",
+            "verify": "results_verify:verify",
             "import": "results_import:import_results",
         },
     ),

@@ -72,6 +72,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "results export": "output= --sweep=sweep --tag=tag* --device=device --workload=workload"
     " --stack=stack --scenario=scenario --knob=knob* --since= --until="
     " --validity=VALID|DISTURBED|INVALID --format=json|csv|mlperf-mobile|app",
+    "results verify": "subject= --suite-version= --task= --json",
     "phone list": "--nearby --json",
     "phone connect": "address= --adb-server=",
     "phone pair": "address= code= --adb-server=",

@@ -150,6 +150,22 @@ def _implementation_notes(
         yield f"replayed by another implementation, {seconds / whole_s:.1%} of the time: {pair}"
 
 
+def refused_told(profile: Profile, replayed: Sequence[Replayed]) -> Iterator[str]:
+    """Yield how much of the time was not replayed because torch refused the kernel, and why."""
+    why = {one.key: one.refused for one in replayed if one.refused}
+    measured = [(row.place, row.seconds, row.replay) for row in profile.primitives]
+    measured += [(r.place, r.total_s, r.replay) for r in profile.kernels if is_gemm(r)]
+    whole_s = sum(seconds for _, seconds, _ in measured) or 1.0
+    spent: dict[str, tuple[float, str]] = {}
+    for place, seconds, replay in measured:
+        if replay is None and (reason := why.get(replay_key(place))):
+            before, first = spent.get(place.kernel, (0.0, reason))
+            spent[place.kernel] = before + seconds, first
+    largest = sorted(spent.items(), key=lambda item: -item[1][0])
+    for kernel, (seconds, reason) in largest[:MOST_REASONS]:
+        yield f"not replayed, {seconds / whole_s:.1%} of the time: {kernel}: {reason}"
+
+
 def replay_key(place: Place) -> str:
     """Return the key of a kernel with its inputs."""
     return "|".join((place.kernel, place.dims, place.strides, place.dtypes, place.values))

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from pydantic import TypeAdapter
 
+from agents.profiling.replay import kernel_call
 from controller.cli.profile_project import projected_here
 from controller.contracts.replay import KernelReplay, Replayed
 from controller.profiles.importing import import_file
 from controller.profiles.log_replays import planned_replays
 from controller.profiles.model import PrimitiveRow, Profile
-from controller.profiles.projecting import projected, replays_of, samples_of
+from controller.profiles.projecting import (
+    projected,
+    refused_told,
+    replay_key,
+    replays_of,
+    samples_of,
+)
+from tests.support.planted_profile import kernel, profile
 from tests.support.recorded_profiles import recorded_profile
 from tests.unit.profiles.conftest import run_module
 
@@ -31,13 +41,13 @@ def lstm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def live(folder: Path, scratch: Path) -> Profile:
     """Return the profile with replays, as a profiled run makes them."""
-    profile = recorded_profile(folder)
-    tasks = [task.model_dump(mode="json") for task in replays_of(profile)]
+    watched = recorded_profile(folder)
+    tasks = [task.model_dump(mode="json") for task in replays_of(watched)]
     (scratch / "replays.json").write_text(json.dumps(tasks))
     run_module("replay_kernels", scratch)
     done = _REPLAYED.validate_json((scratch / "replay-times.json").read_bytes())
     with (scratch / "verbose.log").open("rb") as log:
-        return projected(profile, samples_of(log, done))
+        return projected(watched, samples_of(log, done))
 
 
 def replayed(rows: Iterable[PrimitiveRow]) -> set[tuple[str, str, str, str]]:
@@ -74,3 +84,30 @@ def test_a_forward_pass_in_training_is_asked_to_train_by_both(lstm: Path) -> Non
         ("aten::mkldnn_rnn_layer", True, False),
         ("aten::mkldnn_rnn_layer", False, True),
     }
+
+
+@pytest.mark.parametrize(("scale", "is_zero"), [("0", True), ("1", False)])
+def test_inputs_that_torch_takes_only_by_name_are_handed_over(scale: str, *, is_zero: bool) -> None:
+    """A trace lists them behind the others: a linear layer's addmm has beta and alpha."""
+    task = KernelReplay(
+        key="addmm",
+        kernel="aten::addmm",
+        dims="[[4], [2, 3], [3, 4], [], []]",
+        strides="[[1], [3, 1], [4, 1], [], []]",
+        dtypes='["float", "float", "float", "Scalar", "Scalar"]',
+        values=json.dumps(["", "", "", scale, scale]),
+    )
+    found = kernel_call(task)()
+    assert isinstance(found, torch.Tensor)
+    assert found.shape == (2, 4)
+    assert bool((found == 0).all()) is is_zero
+
+
+def test_what_torch_refuses_is_told_with_its_share_and_reason() -> None:
+    rows = [kernel("aten::mm", 0.3), kernel("aten::addmm", 0.1), kernel("aten::relu", 0.6)]
+    flops = [replace(row, flops=1.0) for row in rows[:2]]
+    key = replay_key(rows[1].place)
+    done = [Replayed(key=key, refused="RuntimeError: too few"), Replayed(key="other", refused="no")]
+    assert list(refused_told(profile([*flops, rows[2]]), done)) == [
+        "not replayed, 25.0% of the time: aten::addmm: RuntimeError: too few"
+    ]
