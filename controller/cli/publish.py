@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from controller.cli.common import home, make_folder, reading, unwound
+from controller.cli.imported_results import imported_results
 from controller.cli.references import record_of
+from controller.cli.report import Imported
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.errors import UserError
 from controller.contracts.policy import lab_limits
@@ -52,6 +55,7 @@ def publish(
     currency: Annotated[
         str, typer.Option(metavar="WORD", help="Currency of the labels price_per_hour.")
     ] = "",
+    imported: Imported = False,
 ) -> None:
     """Write static pages of results, with their logs and checksums.
 
@@ -63,6 +67,8 @@ def publish(
     catalog = load_catalog()
     with reading() as store:
         data = _data(store, sweep or (), currency)
+    if imported:
+        data = replace(data, imported=imported_results())
     make_folder(target.parent)
     try:
         with unwound(), replacing_folder(target) as new:
@@ -99,7 +105,7 @@ def _write(folder: Path, data: BoardData, catalog: Catalog, signer: str) -> Boar
     from controller.reports.html.board import Proof, board_pages
 
     groups = board_groups(data, catalog)
-    published = _runs(folder, groups)
+    published = _runs(folder, groups.all)
     made = Made(time.time(), installed_version(), lab_limits())
     board = board_view(data, groups, published, catalog, made)
     proof = Proof(SUMS, SIGNATURE, ssh_signature.NAMESPACE, signer)

@@ -19,7 +19,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "compare": "a=side b=side --workload=workload --scenario=scenario --device=device --knob=knob*"
     " --width= --time-limit= --json",
     "plan-training": "workload=workload --batch= --device=device* --output/-o= --json",
-    "publish": "folder= --sweep=sweep* --key= --currency=",
+    "publish": "folder= --sweep=sweep* --key= --currency= --imported",
     "completion": "shell=bash|zsh|fish",
     "agent start": "--head= --token-file= --label=* --metrics-address= --adb-server=*"
     " --cpu/--no-cpu --reconnect-timeout= --phone-power-cycle= --meter=",

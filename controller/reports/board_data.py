@@ -16,7 +16,7 @@ FORMAT: Final = 1
 """Of both files; raised when a field changes its meaning or goes away."""
 _COLUMNS: Final = (
     *("row", "task", "workload", "scenario", "problem", "virtual", "rank"),
-    *("device", "device_name", "device_model", "stack", "knobs", "cell_key"),
+    *("device", "device_name", "device_model", "imported_from", "stack", "knobs", "cell_key"),
     *("metric", "unit", "value", "low", "high", "vs_best"),
     *("quality_metric", "quality", "quality_target", "random_weights"),
     *("valid", "disturbed", "invalid", "failed", "price_per_hour", "currency", "costs", "runs"),
@@ -92,6 +92,7 @@ def _row(of: BoardRanking, one: BoardRow) -> dict[str, Any]:
             "model": row.device.model,
             "virtual": row.device.virtual,
             "emulated": row.device.emulated,
+            "imported_from": row.device.imported_from,
         },
         "stack": row.stack,
         "knobs": dict(row.all_knobs),
@@ -161,6 +162,7 @@ def _line(ranking: BoardRanking, one: BoardRow, currency: str) -> Mapping[str, o
         "device": device["id"],
         "device_name": device["name"],
         "device_model": device["model"],
+        "imported_from": device["imported_from"],
         "knobs": canonical_json(told["knobs"]),
         "low": low,
         "high": high,

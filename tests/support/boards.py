@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from controller.contracts.imported import ImportedResult
 from controller.contracts.published import PublishedFile, PublishedRun
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.result import Measurement
@@ -23,12 +24,14 @@ def board_of(
     profiled: frozenset[str] = frozenset(),
     labels: Mapping[str, Mapping[str, str]] | None = None,
     currency: str = "",
+    imported: Sequence[ImportedResult] = (),
 ) -> Board:
     """Return the board of outcomes of one sweep; labels: of devices, by their ids."""
     record = SweepExample().data([]).record
-    data = BoardData([record], results, failures, profiled, prices_of(labels or {}), currency)
+    prices = prices_of(labels or {})
+    data = BoardData([record], results, failures, profiled, prices, currency, imported)
     groups = board_groups(data, catalog())
-    published = {r.run_id: published_run(r.run_id) for group in groups for r in group.results}
+    published = {r.run_id: published_run(r.run_id) for group in groups.all for r in group.results}
     return board_view(data, groups, published, catalog(), MADE)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from controller.contracts.base import digest
 from controller.contracts.catalog import Catalog
+from controller.contracts.imported import ImportedResult
 from controller.contracts.published import PublishedRun
 from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult, SweepRecord
 from controller.contracts.suite_session import MEETS, NOT_VERIFIED
@@ -20,9 +21,9 @@ from controller.reports.views.board_model import (
     BoardRow,
     BoardRun,
 )
-from controller.reports.views.common import Made, measured_facts, names_of
+from controller.reports.views.common import Made, imported_facts, measured_facts, names_of
 from controller.reports.views.conditions import conditions_of
-from controller.reports.views.model import Ranking, Row
+from controller.reports.views.model import DeviceName, Ranking, Row
 from controller.reports.views.rankings import rankings_of
 from controller.reports.views.reference import Baseline
 from controller.reports.views.scoreboard import scoreboards_of
@@ -46,16 +47,35 @@ class BoardData:
     """Ids of runs that were also profiled."""
     prices: Prices
     currency: str = ""
+    imported: Sequence[ImportedResult] = ()
+    """Published results, which have rows in the rankings of the same tasks."""
 
 
-def board_groups(data: BoardData, catalog: Catalog) -> list[Group]:
-    """Return what a board ranks: counted outcomes of one cell on one device, of all its sweeps."""
-    return grouped(*_shown(data, catalog))
+@dataclass(frozen=True, slots=True)
+class BoardGroups:
+    """What a board ranks: counted outcomes of one cell on one device, of all its sweeps."""
+
+    own: Sequence[Group]
+    imported: Sequence[Group]
+    """Those of published results that have a row."""
+
+    @property
+    def all(self) -> Sequence[Group]:
+        """All that have a row."""
+        return [*self.own, *self.imported]
+
+
+def board_groups(data: BoardData, catalog: Catalog) -> BoardGroups:
+    """Return the groups of a board's rows."""
+    own, imported = grouped(*_shown(data, catalog)), grouped(data.imported, [])
+    ranked = rankings_of(own, Baseline({}), catalog, imported) if imported else ()
+    placed = {(row.cell_key, row.device.id) for ranking in ranked for row in ranking.rows}
+    return BoardGroups(own, [group for group in imported if _place(group.origin) in placed])
 
 
 def board_view(
     data: BoardData,
-    groups: Sequence[Group],
+    groups: BoardGroups,
     published: Mapping[str, PublishedRun],
     catalog: Catalog,
     made: Made,
@@ -64,25 +84,26 @@ def board_view(
 
     groups: those of `board_groups`. published: what the board holds of each of their results' runs.
     """
-    rankings = rankings_of(groups, Baseline({}), catalog)
-    places = {_place(group.origin): group for group in groups}
+    rankings = rankings_of(groups.own, Baseline({}), catalog, groups.imported)
+    places = {_place(group.origin): group for group in groups.all}
     ranked = tuple(
         _ranking(ranking, places, published, data.prices, catalog) for ranking in rankings
     )
-    shown = [result for group in groups for result in group.results]
+    shown = [result for group in groups.own for result in group.results]
     facts = {
         "Sweeps": ", ".join(record.sweep_id for record in data.records),
         **measured_facts(shown, made),
+        **imported_facts(rankings),
     }
     return Board(
         title="Board of measured results",
         facts=tuple((name, text) for name, text in facts.items() if text),
         notes=(*_left_out(data, catalog), *data.prices.faults),
         currency=data.currency,
-        scoreboards=scoreboards_of(rankings),
+        scoreboards=scoreboards_of(rankings_of(groups.own, Baseline({}), catalog)),
         rankings=ranked,
-        devices=tuple(_devices(groups, ranked, catalog)),
-        any_virtual=any(group.origin.virtual for group in groups),
+        devices=tuple(_devices(groups.all, ranked, catalog)),
+        any_virtual=any(group.origin.virtual for group in groups.all),
         not_verified=NOT_VERIFIED if _is_mlperf(ranked, shown) else "",
     )
 
@@ -161,12 +182,12 @@ def _runs(group: Group, metric: str, published: Mapping[str, PublishedRun]) -> I
 def _devices(
     groups: Sequence[Group], rankings: Sequence[BoardRanking], catalog: Catalog
 ) -> Iterator[BoardDevice]:
-    """Yield devices by name, the real ones first."""
+    """Yield devices by name: real ones, virtual ones, and those of published results."""
     outcomes: list[StoredResult | StoredFailure] = []
     for group in groups:
         outcomes += [*group.results, *group.failures]
     names = names_of(outcomes)
-    for name in sorted(names.values(), key=lambda name: (name.virtual, name.shown, name.id)):
+    for name in sorted(names.values(), key=_order):
         yield BoardDevice(
             key=_device_key(name.id),
             name=name,
@@ -182,10 +203,15 @@ def _devices(
         )
 
 
+def _order(name: DeviceName) -> tuple[bool, bool, str, str]:
+    return bool(name.imported_from), name.virtual, name.shown, name.id
+
+
 def _is_mlperf(rankings: Iterable[BoardRanking], results: Iterable[StoredResult]) -> bool:
     """Return whether anything on the board is shown under MLPerf's name."""
     told = any(result.environment.get(MEETS) is True for result in results)
-    return told or any(ranking.names_mlperf for ranking in rankings)
+    published = any(r.row.device.imported_from for one in rankings for r in one.rows)
+    return told or published or any(ranking.names_mlperf for ranking in rankings)
 
 
 def _row_key(row: Row) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import statistics
 import subprocess
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import pytest
 from controller.contracts.result import Failure, Result
 from controller.store.sqlite import SqliteStore
 from tests.support import store_examples
-from tests.support.command_line import benchfarm, complaint_of
+from tests.support.altered_logs import RECORDED, in_detail, plus
+from tests.support.command_line import benchfarm, complaint_of, outcome_of
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +36,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 store_examples.result(0.5),
             )
             for run, device, outcome in zip(runs, devices, outcomes, strict=True):
-                log = (
-                    home / "agent/host-1/runs" / run.run_id / "1/performance/mlperf_log_detail.txt"
-                )
-                log.parent.mkdir(parents=True)
-                log.write_text(f"log of {run.run_id}")
+                logs = home / "agent/host-1/runs" / run.run_id / "1/performance"
+                shutil.copytree(RECORDED / "single_stream", logs)
                 if isinstance(outcome, Result):
-                    outcome = outcome.model_copy(update={"artefacts": {"detail": str(log)}})
+                    artefacts = {path.stem: str(path) for path in logs.iterdir()}
+                    outcome = outcome.model_copy(update={"artefacts": artefacts})
                 granted = store_examples.grant(run, device)
                 store.save_runs([granted, store_examples.report(granted.run, outcome)])
     finally:
@@ -68,13 +68,49 @@ def test_a_board_has_pages_data_logs_and_checksums(home: Path, tmp_path: Path) -
     for run in runs:
         for file in run["files"]:
             assert len(files[f"{run['folder']}/{file['name']}"]) == file["size"]
-        log = files[f"{run['folder']}/performance/mlperf_log_detail.txt"]
-        assert log.decode() == f"log of {run['run']}"
+        for log in (RECORDED / "single_stream").iterdir():
+            assert files[f"{run['folder']}/performance/{log.name}"] == log.read_bytes()
     for row in rows:
         assert f"rows/{row['row']}.html" in files
         assert bool(row["costs"]) is (not row["device"]["virtual"])
     text = b"".join(files.values()).decode()
     assert str(home) not in text
+
+
+def test_every_figure_can_be_computed_again_from_the_files_of_its_runs(
+    home: Path, tmp_path: Path
+) -> None:
+    board = tmp_path / "board"
+    benchfarm(home, "publish", str(board))
+    told = json.loads(board.joinpath("data", "board.json").read_text())
+    checked = 0
+    for ranking in told["rankings"]:
+        metric = ranking["metric"]["name"]
+        for row in ranking["rows"]:
+            files = [board / run["folder"] / "result.json" for run in row["runs"] if run["used"]]
+            found = [json.loads(file.read_text())["metrics"][metric] for file in files]
+            samples = [s for of in found for s in of["samples"] or [of["value"]]]
+            assert row["value"] == (statistics.median(samples) if samples else None)
+            checked += bool(samples)
+    assert checked == 2
+
+
+def test_results_verify_checks_the_runs_of_a_board_as_its_pages_say(
+    home: Path, tmp_path: Path
+) -> None:
+    board = tmp_path / "board"
+    benchfarm(home, "publish", str(board))
+    told = json.loads(board.joinpath("data", "board.json").read_text())
+    row = next(row for ranking in told["rankings"] for row in ranking["rows"] if row["runs"])
+    folder = row["runs"][0]["folder"]
+    page = board.joinpath("rows", f"{row['row']}.html").read_text()
+    assert f"<code>benchfarm results verify {folder}</code>" in page
+    said, complained, status = outcome_of(tmp_path, "results", "verify", str(board / folder))
+    assert (complained, status) == ("", 0)
+    assert "0 different" in said
+    in_detail(board / folder / "performance", "result_max_latency_ns", plus(1))
+    said, _, status = outcome_of(tmp_path, "results", "verify", str(board / folder))
+    assert status == 1
 
 
 def test_only_chosen_sweeps_are_published(home: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from controller.reports.board_data import board_csv, board_json
 from controller.reports.groups import Group
 from controller.reports.views.board_costs import costs_of, prices_of
 from tests.support.boards import SHA, answered, board_of, rows_of
+from tests.support.imported_examples import imported
 from tests.support.sweep_examples import HOSTILE, catalog, failure, repeats, result, trained
 
 
@@ -136,6 +137,24 @@ def test_mlperfs_name_brings_the_sentence_that_mlcommons_asks_for() -> None:
     assert board_of(repeats("a", (1.0,) * 4)).not_verified == ""
     meets = result(device="a", environment={MEETS: True})
     assert board_of([meets]).not_verified == NOT_VERIFIED
+
+
+def test_published_results_have_marked_rows_and_no_share_in_anything_else() -> None:
+    own = [answered("a", 0.01, 0.03), answered("b", 0.02)]
+    plain = board_of(own)
+    board = board_of(own, imported=[imported(0.001, "w0"), imported(0.001, "w3", system="x")])
+    (ranking,) = board.rankings
+    first, *rest = ranking.rows
+    assert first.row.device.imported_from == "MLPerf Mobile v4.0"
+    assert (first.row.rank, first.costs) == (1, ())
+    assert [row.row.device.imported_from for row in rest] == ["", ""]
+    assert [one.name.imported_from for one in board.devices] == ["", "", "MLPerf Mobile v4.0"]
+    assert ranking.ranking.verdicts == plain.rankings[0].ranking.verdicts
+    assert board.scoreboards == plain.scoreboards
+    assert board.not_verified == NOT_VERIFIED
+    assert "1 of MLPerf Mobile v4.0" in dict(board.facts)["Imported"]
+    (line, *_) = csv.DictReader(io.StringIO(board_csv(board)))
+    assert line["imported_from"] == "MLPerf Mobile v4.0"
 
 
 def test_json_has_every_figure_and_the_runs_it_comes_from() -> None:
