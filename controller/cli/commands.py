@@ -39,6 +39,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
     "plan-training": Verb(
         "plan_training:plan_training", "Plan how long training to the quality target takes."
     ),
+    "publish": Verb("publish:publish", "Write static pages of results that others can check."),
     "completion": Verb("completion:completion", "Print the completion script of a shell."),
     "agent": Group(
         "Manage the agents that measure on each host.",
@@ -117,9 +118,16 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "list": "List results, oldest first.",
             "show": "Show the results and failures of a run.",
             "compare": "Compare two cells by their stored results.",
-            "export": "Write results to a JSON or CSV file.",
+            "export": "Write results to a file, or as a submission's tree.",
+            "import": "Import published results, to rank beside yours.",
+            "verify": "Recompute a result from LoadGen's logs.",
         },
-        {"list": "result_lists:list_results", "export": "result_lists:export"},
+        {
+            "list": "result_lists:list_results",
+            "export": "result_lists:export",
+            "verify": "results_verify:verify",
+            "import": "results_import:import_results",
+        },
     ),
     "phone": Group(
         "Connect, check and simulate Android phones.",

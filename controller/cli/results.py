@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from pydantic import TypeAdapter
 
-from controller.cli import report, result_lists
+from controller.cli import report, result_lists, results_import, results_verify
 from controller.cli.common import Json, reading, show_json, show_table
 from controller.cli.compare import show_comparison
 from controller.cli.comparison_options import Knobs, Scenario, SideA, SideB, Workload, wanted_of
@@ -36,6 +36,8 @@ app = typer.Typer(no_args_is_help=True)
 app.command()(report.report)
 app.command("list")(result_lists.list_results)
 app.command()(result_lists.export)
+app.command()(results_verify.verify)
+app.command("import")(results_import.import_results)
 
 OP_PROFILE = "op_profile"
 """The artefact that has the operators of a user's program."""
