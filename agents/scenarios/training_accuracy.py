@@ -45,6 +45,10 @@ LIMITS: Final = {
     "bf16": Limits(scale=0.08, residual=0.1, loss=0.02, nudge=2**-9),
 }
 """How far a training in a number format may be from one in fp32."""
+GRADIENT_FACTS: Final = {
+    "fp32": ("gradient_scale_off_fp32", "gradient_residual_fp32"),
+    "bf16": ("gradient_scale_off_bf16", "gradient_residual_bf16"),
+}
 COMPILED: Final = "_orig_mod."
 """Before the names of a compiled model's parameters."""
 NUDGE_SEED: Final = 1
@@ -108,7 +112,7 @@ def run_beside(
     limits = LIMITS[str(knobs["precision"])]
     steps, batches = int(knobs["steps"]), int(knobs["gradient_batches"])
     precisions = dict.fromkeys(("fp32", str(knobs["precision"])))
-    told = Telling(on_progress, len(precisions) * batches + 3 * steps)
+    told = StepCounter(on_progress, len(precisions) * batches + 3 * steps)
     reference = Pupil(plain, TorchEager(PLAIN))
     reference.start()
     reasons: list[str] = []
@@ -128,7 +132,7 @@ def run_beside(
     return judged(reasons, curves, {**cell.environment(), **facts})
 
 
-class Telling:
+class StepCounter:
     """Says how far a run is."""
 
     def __init__(self, on_progress: Callable[[Progress], None], count: int) -> None:
@@ -178,9 +182,10 @@ def _dots(wanted: Tensor, got: Tensor | None) -> Dots:
 
 def gradient_facts(dots: Mapping[str, Dots], precision: str) -> Environment:
     """Return how far the gradients in a number format are from the plain ones."""
+    off, residual = GRADIENT_FACTS[precision]
     return {
-        f"gradient_scale_off_{precision}": max(abs(one.scale - 1.0) for one in dots.values()),
-        f"gradient_residual_{precision}": max(one.residual for one in dots.values()),
+        off: max((abs(one.scale - 1.0) for one in dots.values()), default=None),
+        residual: max((one.residual for one in dots.values()), default=None),
     }
 
 
