@@ -116,10 +116,15 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "report": "Write a sweep or a comparison as one HTML file.",
             "list": "List results, oldest first.",
             "show": "Show the results and failures of a run.",
+            "explain": "Say why a run differs from earlier ones of its cell.",
             "compare": "Compare two cells by their stored results.",
             "export": "Write results to a JSON or CSV file.",
         },
-        {"list": "result_lists:list_results", "export": "result_lists:export"},
+        {
+            "list": "result_lists:list_results",
+            "explain": "results_explain:explain_run",
+            "export": "result_lists:export",
+        },
     ),
     "phone": Group(
         "Connect, check and simulate Android phones.",

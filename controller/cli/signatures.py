@@ -64,7 +64,8 @@ SIGNATURES: Final[dict[str, str]] = {
     "results list": "--sweep=sweep --tag=tag* --device=device --workload=workload --stack=stack"
     " --scenario=scenario --knob=knob* --since= --until= --validity=VALID|DISTURBED|INVALID"
     " --last= --failures --json --csv",
-    "results show": "run_id= --json",
+    "results show": "run_id= --provenance --json",
+    "results explain": "run_id= --against=sweep --json",
     "results compare": "a=side b=side --workload=workload --scenario=scenario --device=device"
     " --knob=knob* --sweep=sweep --force --json",
     "results export": "output= --sweep=sweep --tag=tag* --device=device --workload=workload"
