@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from pydantic import TypeAdapter
 
-from controller.cli import report, result_lists, results_explain
+from controller.cli import report, result_lists, results_explain, results_replicate
 from controller.cli.common import Json, reading, show_json, show_table
 from controller.cli.compare import show_comparison
 from controller.cli.comparison_options import Knobs, Scenario, SideA, SideB, Workload, wanted_of
@@ -35,6 +35,7 @@ app = typer.Typer(no_args_is_help=True)
 app.command()(report.report)
 app.command("list")(result_lists.list_results)
 app.command("explain")(results_explain.explain_run)
+app.command()(results_replicate.replicate)
 app.command()(result_lists.export)
 
 OP_PROFILE = "op_profile"

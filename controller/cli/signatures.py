@@ -66,6 +66,7 @@ SIGNATURES: Final[dict[str, str]] = {
     " --last= --failures --json --csv",
     "results show": "run_id= --provenance --json",
     "results explain": "run_id= --against=sweep --json",
+    "results replicate": "run_id= --tries= --wait= --again --json",
     "results compare": "a=side b=side --workload=workload --scenario=scenario --device=device"
     " --knob=knob* --sweep=sweep --force --json",
     "results export": "output= --sweep=sweep --tag=tag* --device=device --workload=workload"

@@ -86,7 +86,7 @@ def test_json_has_every_step(home: Path) -> None:
     assert [(a["number"], a["state"]) for a in found["attempts"]] == [(1, "lost"), (2, "succeeded")]
     assert (found["agent"], found["host"]) == ("host-1", "host-1")
     assert found["identity"]["model_sha256"] == "11" * 32
-    assert found["settings"] == {"threads": 2}
+    assert found["settings"] == {"threads": 2, "dataset_origin": "sha256:22 (imagenet)"}
     assert found["conditions"] == {"load_before": 0.25}
     assert found["not_recorded"] == []
 
