@@ -20,6 +20,7 @@ from agents.attempts.sides import part_of
 from agents.attempts.worker_process import WorkerProcess
 from agents.host.conditions import environment_of, read_conditions
 from agents.profiling.names import LOG, TASKS
+from controller.contracts.counters import Counters
 from controller.contracts.documents import read_json
 from controller.contracts.errors import WorkerFault
 from controller.contracts.peaks import RATES, MeasuredPeaks, Peaks
@@ -48,7 +49,7 @@ from controller.profiles.roofs import peaks_of, raised_by, raises_told
 from controller.profiles.validity import judged, unlikely
 
 _REPLAYED: TypeAdapter[list[Replayed]] = TypeAdapter(list[Replayed])
-MAX_REPLAYED_BYTES = 2**26
+MAX_REPLAYED_BYTES, MAX_COUNTERS_BYTES = 2**26, 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,7 @@ class ProfiledRunner:
             partial(self._replay, spec, profile, steps, on_progress), is_likely, most
         )
         profile = noted(profile, *repeats_told(watched, len(rounds), replays))
+        profile = await self._counted(spec, profile, on_progress)
         runs = {"plain": plain, **watched, "replay": replayed}
         profile = judged_by_runs(profile, runs, load_policy(str(spec.job.knobs["policy"])))
         profile = self._under_roofline(spec, profile, await self.machine_peaks(spec))
@@ -146,6 +148,16 @@ class ProfiledRunner:
         with (folder / LOG).open("rb") as log:
             samples = await asyncio.to_thread(samples_of, log, replayed)
         return projected(profile, samples, *steps), done
+
+    async def _counted(
+        self, spec: WorkerSpec, profile: Profile, on_progress: Callable[[Progress], None]
+    ) -> Profile:
+        """Return the profile with what was counted in each phase, by a worker of its own."""
+        done = await self._watch(spec, "counters", on_progress)
+        path = Path(done.artefacts["counters"])
+        counters = read_json(Counters, path, MAX_COUNTERS_BYTES)
+        told = {"counters": counters, "topdown": counters.whole}
+        return replace(profile, summary=profile.summary.model_copy(update=told))
 
     def _under_roofline(self, spec: WorkerSpec, profile: Profile, found: PeaksFound) -> Profile:
         """Return the profile under the peaks, which its own primitives raise if they are faster."""

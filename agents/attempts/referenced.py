@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,15 +55,18 @@ class ReferencedRunner:
         on_progress: Callable[[Progress], None],
     ) -> Result:
         runs = self.references
+        limit = asyncio.timeout(runs.most_s)
         try:
-            ready = await runs.task(spec, program)
-            found = await runs.answers(spec, program, ready, on_progress)
-            answers, expected = Path(result.artefacts[ANSWERS]), runs.kept.path(found.key)
-            compared = await compare_answers(ready, answers, expected, found.samples)
+            async with limit:
+                ready = await runs.task(spec, program)
+                found = await runs.answers(spec, program, ready, on_progress)
+                answers, expected = Path(result.artefacts[ANSWERS]), runs.kept.path(found.key)
+                compared = await compare_answers(ready, answers, expected, found.samples)
         except WorkerFault as fault:
             return without_reference(result, fault.failure.message)
         except (RemoteFault, UserError, NotQuietError, OSError) as error:
-            return without_reference(result, str(error))
+            late = f"it took longer than {runs.most_s:g} s"
+            return without_reference(result, late if limit.expired() else str(error))
         return with_reference(result, compared, found.by)
 
     async def clean(self) -> int:

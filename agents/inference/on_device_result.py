@@ -25,7 +25,7 @@ from controller.contracts.documents import read_json
 from controller.contracts.policy import Policy, load_policy
 from controller.contracts.result import Environment, Measurement, Result, worst
 from controller.contracts.suite_rules import SUITE_RULES
-from controller.contracts.suite_version import rules_of
+from controller.contracts.suite_version import TARGET_UNKNOWN, rules_of, target_unknown
 from controller.contracts.units import Unit
 from controller.contracts.unreadable import UNREADABLE
 from controller.contracts.wire import Job, OnDeviceProgram, WorkerSpec
@@ -79,7 +79,7 @@ def with_facts(
 ) -> Result:
     """Record whether a result meets the suite's run rules, and if not, why.
 
-    by: the fact that says which rules these are.
+    by: facts that say which rules these are.
     """
     facts = {**by, "meets_run_rules": not missed, "run_rules_missed": missed}
     return result.model_copy(update={"environment": {**result.environment, **facts}})
@@ -92,6 +92,8 @@ def with_run_rules(spec: WorkerSpec, result: Result) -> Result:
         return result
     rules = rules_of(job.workload, job.knobs)
     by = {SUITE_RULES: rules.claim} if rules else {}
+    if why := target_unknown(job.workload, job.knobs):
+        by[TARGET_UNKNOWN] = why
     return with_facts(result, rules_missed(job, program, spec.device, result), by)
 
 

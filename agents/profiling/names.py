@@ -10,3 +10,4 @@ LOG = REPLAY_LOG
 TASKS = "replays.json"
 TIMES = "replay-times.json"
 PEAKS = "peaks.json"
+COUNTERS = "counters.json"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from agents.profiling.capture import capture, enable_onednn_verbose, name_compiled_kernels
+from agents.profiling.counting import count
 from agents.profiling.layers import KNOBS
 from agents.profiling.names import LOG
 from agents.stacks.resolving import resolve
@@ -34,9 +35,12 @@ def run(spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Result:
             backend, folder, log, _policy_of(spec)
         )
         return alone
-    name_compiled_kernels()
+    if spec.profile_pass != "counters":
+        name_compiled_kernels()
     backend = resolve(program.backend)(job.knobs)
     workload = resolve(program.builder)(**program.arguments)
+    if spec.profile_pass == "counters":
+        return count(workload, backend, job.knobs, folder, on_progress)
     found = capture(workload, backend, job.knobs, folder, on_progress)
     if spec.profile_pass == "trace":
         return found

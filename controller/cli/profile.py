@@ -26,6 +26,7 @@ from controller.profiles.exports import chrome_trace, collapsed_stacks
 from controller.profiles.files import read, write
 from controller.profiles.importing import import_file
 from controller.profiles.model import Profile
+from controller.reports.counter_lines import counts_table
 from controller.reports.profile_lines import tables_of
 from controller.reports.profile_origin import identity_lines
 from controller.reports.profile_tables import lines_table, summary_lines
@@ -248,5 +249,9 @@ def _show(profile: Profile, top: int, *, json: bool) -> None:
         say(line)
     for found in tables_of(profile):
         show_table(lines_table(found, top))
+    if counters := profile.summary.counters:
+        show_table(counts_table(counters))
+        for note in counters.notes:
+            say(f"the run that counts: {note}")
     for line in summary_lines(profile.summary):
         say(line)

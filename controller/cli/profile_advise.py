@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from controller.cli.common import Json, show_json
-from controller.cli.comparison_options import TimeLimit
+from controller.contracts.errors import UserError
 from controller.contracts.sweep import Stopping
 from controller.platform.terminal import say
 from controller.profiles.advising.advise import advise
@@ -28,7 +28,16 @@ def advise_(
         bool,
         typer.Option("--prove", help="Compare the profiled cell with each advised knob."),
     ] = False,
-    time_limit: TimeLimit = STOPPING.time_limit_s,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--time-limit",
+            min=1,
+            max=86400,
+            metavar="SECONDS",
+            help=f"With --prove: seconds for each comparison. [default: {STOPPING.time_limit_s:g}]",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Advise what to change, most seconds saved first.
@@ -38,13 +47,17 @@ def advise_(
     compared on this host, and what it saves is shown against the prediction. That needs a farm: run
     `benchfarm up`.
     """
+    if time_limit is not None and not prove:
+        seen = "it limits comparisons, and without --prove there are none"
+        raise UserError("use --time-limit", seen, "Add --prove, or leave it out.")
     profile = read(folder)
     found = advise(profile)
     if prove:
         # Late: what reaches the farm takes time to load.
         from controller.cli.profile_prove import prove_advice
 
-        prove_advice(folder, profile.summary, found, top, time_limit, json=json)
+        limit_s = STOPPING.time_limit_s if time_limit is None else time_limit
+        prove_advice(folder, profile.summary, found, top, limit_s, json=json)
         return
     if json:
         show_json(found)

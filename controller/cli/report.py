@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +11,11 @@ from typing import Annotated
 import typer
 
 from controller.cli.common import reading, write_file
+from controller.cli.imported_results import imported_results
 from controller.cli.references import device_of, record_of
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import NotFound
+from controller.contracts.imported import ImportedResult
 from controller.contracts.policy import lab_limits
 from controller.contracts.records import OutcomeOrigin
 from controller.contracts.version import installed_version
@@ -37,27 +40,41 @@ Output = Annotated[
 ]
 
 
-def report(subjects: Subjects, output: Output = None) -> None:
+Imported = Annotated[
+    bool,
+    typer.Option("--imported", help="Rank published results of the same tasks, too."),
+]
+
+
+def report(subjects: Subjects, output: Output = None, imported: Imported = False) -> None:
     """Write a sweep or a comparison as one HTML file.
 
     The file needs no network.
     """
     path = output or Path(f"{'-vs-'.join(subjects)}.html".replace("/", "_"))
-    write_report(subjects, path)
+    write_report(subjects, path, imported_results() if imported else ())
     say(f"report written to {path}")
 
 
-def write_report(subjects: list[str], path: Path) -> None:
-    """Write the report of a sweep, or of a comparison; raises NotFound, Incomparable, UserError."""
+def write_report(subjects: list[str], path: Path, imported: Sequence[ImportedResult] = ()) -> None:
+    """Write the report of a sweep, or of a comparison; raises NotFound, Incomparable, UserError.
+
+    imported: published results that have rows in rankings of the same tasks.
+    """
     # Late: plotly and Jinja take 0.3 s to load, and no other command draws.
     from controller.reports.html.report import report_html
 
     with reading() as store:
-        view = _sweep(store, subjects[0]) if len(subjects) == 1 else _comparison(store, subjects)
+        if len(subjects) == 1:
+            view = _sweep(store, subjects[0], imported)
+        else:
+            view = _comparison(store, subjects, imported)
     write_file(path, report_html(view))
 
 
-def _sweep(store: StoreReader, sweep_id: str) -> ReportView:
+def _sweep(
+    store: StoreReader, sweep_id: str, imported: Sequence[ImportedResult] = ()
+) -> ReportView:
     record = record_of(store, sweep_id)
     data = SweepData(
         record=record,
@@ -65,16 +82,19 @@ def _sweep(store: StoreReader, sweep_id: str) -> ReportView:
         results=store.results(record.sweep_id),
         failures=store.failures(record.sweep_id),
         annotations=store.annotations(record.sweep_id).get(record.sweep_id),
+        imported=imported,
     )
     return sweep_view(data, load_catalog(), _made())
 
 
-def _comparison(store: StoreReader, subjects: list[str]) -> ReportView:
+def _comparison(
+    store: StoreReader, subjects: list[str], imported: Sequence[ImportedResult]
+) -> ReportView:
     results, failures = store.results(), store.failures()
     outcomes: list[OutcomeOrigin] = [*results, *failures]
     ids = {id_ for one in outcomes for id_ in (one.sweep_id, one.device, one.cell_key)}
     meant = [one if one in ids else _meant(store, one) for one in subjects]
-    return comparison_view(meant, results, failures, load_catalog(), _made())
+    return comparison_view(meant, results, failures, load_catalog(), _made(), imported)
 
 
 def _meant(store: StoreReader, given: str) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 import typer
 
 from controller.cli.common import Json, console, reading, show_json, write_file
+from controller.cli.imported_results import imported_results, those_of
 from controller.cli.outcome_options import (
     OfDevice,
     OfKnobs,
@@ -27,6 +28,7 @@ from controller.cli.outcome_options import (
 from controller.cli.references import device_of, record_of
 from controller.contracts.catalog import load_catalog, ranking_metrics
 from controller.contracts.errors import NotFound, UserError
+from controller.contracts.imported import ImportedResult
 from controller.contracts.outcome_filter import OutcomeFilter
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.platform.terminal import say
@@ -36,6 +38,7 @@ from controller.store.protocol import StoreReader
 
 SHOWN: Final = 200
 """Results that a table has, unless --last says otherwise."""
+NOT_OURS: Final = "imported: measured and published by others, and not checked here"
 
 
 def list_results(
@@ -59,11 +62,16 @@ def list_results(
     failures: Annotated[
         bool, typer.Option("--failures", help="List failed attempts instead.")
     ] = False,
+    imported: Annotated[
+        bool, typer.Option("--imported", help="List imported results instead.")
+    ] = False,
     json: Json = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line a metric.")] = False,
 ) -> None:
     """List results, oldest first."""
     _require_one_form(failures=failures, json=json, csv=csv, validity=validity)
+    if failures and imported:
+        raise UserError("list imported failures", "none are imported", "Leave one out.")
     newest = (None if json or csv else SHOWN) if last is None else last or None
     asked = filter_of(
         tag=tag,
@@ -75,6 +83,9 @@ def list_results(
         until=until,
         validity=validity,
     )
+    if imported:
+        wanted = replace(asked, sweep_id=sweep, device=device)
+        return _show_imported(those_of(imported_results(), wanted), newest, json=json, csv=csv)
     with reading() as store:
         wanted = _meant(store, asked, sweep, device)
         if failures:
@@ -83,6 +94,25 @@ def list_results(
         else:
             measured, count = store.selected_results(wanted, newest)
             _show(store, wanted, measured, count, json=json, csv=csv)
+    return None
+
+
+def _show_imported(
+    found: Sequence[ImportedResult], newest: int | None, *, json: bool, csv: bool
+) -> None:
+    """Print imported results in one form. newest: how many of them, at most."""
+    shown = found[-newest:] if newest else found
+    if json:
+        return show_json(shown)
+    if csv:
+        return say(as_csv(shown), lines=True, end="")
+    metric_of = ranking_metrics({result.scenario for result in shown})
+    for line in result_lines(shown, metric_of, console().width):
+        say(line)
+    if len(shown) < len(found):
+        say(f"the newest {len(shown)} of {len(found)}; to see all, add --last 0")
+    say(NOT_OURS if found else "nothing is imported that fits")
+    return None
 
 
 def _require_one_form(*, failures: bool, json: bool, csv: bool, validity: str | None) -> None:

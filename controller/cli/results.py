@@ -15,12 +15,14 @@ from controller.cli import report, result_lists, results_explain, results_replic
 from controller.cli.common import Json, reading, show_json, show_table
 from controller.cli.compare import show_comparison
 from controller.cli.comparison_options import Knobs, Scenario, SideA, SideB, Workload, wanted_of
+from controller.cli.imported_results import imported_results
 from controller.cli.outcome_options import OfDevice, OfSweep
 from controller.cli.references import device_of, record_of
 from controller.cli.results_provenance import show_provenance
 from controller.contracts.catalog import load_catalog
 from controller.contracts.documents import read_json
 from controller.contracts.errors import UserError
+from controller.contracts.imported import IMPORTED
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.unreadable import UNREADABLE, reason
 from controller.platform.terminal import say
@@ -59,8 +61,11 @@ def show(
     Includes all its attempts. With --provenance, walks back to all that they come from, and checks
     whether the files that they left are unchanged.
     """
-    with reading() as store:
-        outcomes: list[StoredResult | StoredFailure] = [*store.results(), *store.failures()]
+    if run_id.startswith(IMPORTED):
+        outcomes: list[StoredResult | StoredFailure] = [*imported_results()]
+    else:
+        with reading() as store:
+            outcomes = [*store.results(), *store.failures()]
     meant = find_run(run_id, dict.fromkeys(record.run_id for record in outcomes))
     found = [record for record in outcomes if record.run_id == meant]
     if provenance:

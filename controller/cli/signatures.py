@@ -53,17 +53,17 @@ SIGNATURES: Final[dict[str, str]] = {
     "suite list": "--json",
     "suite run": "version=suite_version --device=device --tries= --task=suite_task*"
     " --stack=stack --numerics=* --dataset=* --length=normal|quick|rapid --policy=ci|lab|mlperf"
-    " --task-pause= --try-pause= --surrogates --again",
+    " --task-pause= --try-pause= --surrogates --without-optional --again",
     "suite status": "--json",
     "suite show": "session=suite_session --json",
     "workload list": "--json",
     "workload show": "name=workload --json",
     "scenario list": "--json",
     "scenario show": "name=scenario --json",
-    "results report": "subjects=subject* --output/-o=",
+    "results report": "subjects=subject* --output/-o= --imported",
     "results list": "--sweep=sweep --tag=tag* --device=device --workload=workload --stack=stack"
     " --scenario=scenario --knob=knob* --since= --until= --validity=VALID|DISTURBED|INVALID"
-    " --last= --failures --json --csv",
+    " --last= --failures --imported --json --csv",
     "results show": "run_id= --provenance --json",
     "results explain": "run_id= --against=sweep --json",
     "results replicate": "run_id= --tries= --wait= --again --json",

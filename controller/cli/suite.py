@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ from controller.cli import suite_run
 from controller.cli.common import Json, reading, show_json, show_table, warn_if_away
 from controller.cli.references import DeviceNames
 from controller.cli.suite_view import show_session, show_sessions, summaries_of
-from controller.contracts.suite_rules import UNVERIFIED, load_suites
+from controller.contracts.suite_rules import UNVERIFIED, TaskRules, load_suites
 from controller.contracts.suite_session import NOT_VERIFIED
 from controller.platform.terminal import say
 from controller.runtime.suite_sessions import read_sessions, session_ids
@@ -35,9 +36,14 @@ def list_suites(json: Json = False) -> None:
         for name, task in rules.tasks.items():
             sets, targets = ", ".join(task.datasets), dict.fromkeys(t.metric for t in task.targets)
             shown = ", ".join(targets) or "none printed"
-            table.add_row(rules.title, name, ", ".join(task.scenarios), sets, shown)
+            table.add_row(rules.title, name, ", ".join(_scenarios(task)), sets, shown)
     show_table(table)
     say(NOT_VERIFIED)
+
+
+def _scenarios(task: TaskRules) -> Iterator[str]:
+    for scenario in task.scenarios:
+        yield scenario + (" (optional)" if scenario in task.optional else "")
 
 
 @app.command()

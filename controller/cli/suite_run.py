@@ -76,6 +76,10 @@ def run(
     surrogates: Annotated[
         bool, typer.Option("--surrogates", help="Run surrogates instead of the suite's models.")
     ] = False,
+    without_optional: Annotated[
+        bool,
+        typer.Option("--without-optional", help="Leave out what the rules of the version let out."),
+    ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Start a new session, whatever there is.")
     ] = False,
@@ -95,7 +99,14 @@ def run(
         "dataset": _by_task("dataset", dataset, tasks),
         "policy": dict.fromkeys(tasks, policy),
     }
-    parts = parts_of(rules, tasks, _of_tasks(knobs), length=length, surrogates=surrogates)
+    parts = parts_of(
+        rules,
+        tasks,
+        _of_tasks(knobs),
+        length=length,
+        surrogates=surrogates,
+        optional=not without_optional,
+    )
     with reading() as store:
         registered, agents = device_of(store, device), store.fleet()[0]
         sessions = session_ids(store)

@@ -33,6 +33,7 @@ from controller.store.protocol import StoreReader
 REASONS_SHOWN: Final = 6
 """Reasons of a rule that a table has; `--json` has all."""
 NONE: Final = "–"
+NO_TARGET: Final = "no target printed"
 
 
 def version_rules(version: str) -> SuiteRules:
@@ -137,4 +138,5 @@ def _accuracy(part: PartSummary) -> str:
         return NONE
     least, most = (shown(value, unit) for value in (min(found), max(found)))
     between = least if least == most else f"{least} to {most}"
-    return f"{HEADINGS.get(part.accuracy_metric, part.accuracy_metric)} {between}"
+    target = f", {NO_TARGET}" if part.target_unknown else ""
+    return f"{HEADINGS.get(part.accuracy_metric, part.accuracy_metric)} {between}{target}"

@@ -193,9 +193,14 @@ def shown_names(devices: Iterable[Device]) -> dict[str, str]:
     return told_apart((device.id, device.facts, device.name) for device in devices)
 
 
-def likeness(*, virtual: bool, emulated: bool = False) -> str:
-    """Return ` (virtual)` or ` (virtual, emulated)`, or nothing for a real device."""
-    said = ", ".join(word for word, is_so in (("virtual", virtual), (EMULATED, emulated)) if is_so)
+def likeness(*, virtual: bool, emulated: bool = False, imported_from: str = "") -> str:
+    """Return ` (virtual)` or ` (virtual, emulated)`, or nothing for a real device of ours.
+
+    imported_from: suite and round of a published system, which become ` (imported, …)`.
+    """
+    kinds = (("virtual", virtual), (EMULATED, emulated))
+    words = [word for word, is_so in kinds if is_so]
+    said = ", ".join([*words, *(["imported", imported_from] if imported_from else [])])
     return f" ({said})" if said else ""
 
 

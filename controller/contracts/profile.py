@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from controller.contracts.base import Contract, Scalar
+from controller.contracts.counters import Counters
 from controller.contracts.peaks import Peaks
 from controller.contracts.topdown import TopDown
 
@@ -94,7 +95,9 @@ class ProfileSummary(Contract):
     """Time beyond the roofline's bound, over all operations with a known bound."""
     peaks: Peaks | None = None
     topdown: TopDown | None = None
-    """What hardware counters said of the same work, if it was added."""
+    """What hardware counters said of the same work, measured here or added."""
+    counters: Counters | None = None
+    """What was counted in each phase; None of imported files and earlier releases."""
     libraries: tuple[str, ...] = ()
     """Versions of oneDNN."""
     isa: str | None = None

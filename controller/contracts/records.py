@@ -106,9 +106,17 @@ class OutcomeOrigin(Contract):
         return self.device_name or self.device
 
     @property
+    def imported_from(self) -> str:
+        """Suite and round that published it; empty for what a farm of benchfarm measured."""
+        return ""
+
+    @property
     def device_label(self) -> str:
-        """The device's name, with ` (virtual)` or ` (virtual, emulated)`."""
-        return f"{self.shown_device}{likeness(virtual=self.virtual, emulated=self.emulated)}"
+        """The device's name, with ` (virtual)`, ` (imported, MLPerf Mobile v4.0)` or the like."""
+        kind = likeness(
+            virtual=self.virtual, emulated=self.emulated, imported_from=self.imported_from
+        )
+        return f"{self.shown_device}{kind}"
 
 
 class StoredResult(OutcomeOrigin):

@@ -61,6 +61,8 @@ class TaskRules(Contract):
     """What a version asks of one of its tasks."""
 
     scenarios: tuple[OfSuite, ...]
+    optional: tuple[OfSuite, ...] = ()
+    """Those of its scenarios without which a suite is whole."""
     fit: ImageFit | None = None
     """How images come to the model's size, where the task's manifest has it otherwise."""
     queries: PositiveInt | None = None
@@ -71,6 +73,17 @@ class TaskRules(Contract):
     """Data sets whose accuracy counts."""
     targets: tuple[Target, ...] = ()
     """The first that fits counts; none: the version prints no target."""
+
+    @property
+    def required(self) -> tuple[OfSuite, ...]:
+        """The scenarios that a whole suite has."""
+        return tuple(name for name in self.scenarios if name not in self.optional)
+
+    @model_validator(mode="after")
+    def _optional_scenarios_exist(self) -> Self:
+        if other := set(self.optional) - set(self.scenarios):
+            raise ValueError(f"optional has {', '.join(sorted(other))}, which scenarios lacks")
+        return self
 
     def target_of(self, knobs: Mapping[str, Scalar]) -> Target | None:
         """Return the target of a cell with these knobs."""

@@ -83,6 +83,8 @@ class PartSummary(Contract):
     unit: Unit | None = None
     accuracy_metric: str = ""
     accuracy_unit: Unit | None = None
+    target_unknown: str = ""
+    """Why its accuracy has no target; empty if it has one, or no result yet."""
     tries: tuple[PartTry, ...]
     spread: float | None = None
     """The larger of the spreads of metric and accuracy; None with fewer than two tries."""

@@ -7,11 +7,13 @@ from typing import Final
 
 from controller.contracts.base import Scalar
 from controller.contracts.manifests import Knob, QualityTarget, WorkloadManifest, defaults_of
-from controller.contracts.mobile import ImageInput, OnDevice, task_of
+from controller.contracts.mobile import SURROGATE, ImageInput, OnDevice, task_of
 from controller.contracts.suite_rules import SuiteRules, load_suites
 
 SUITE_VERSION: Final = "suite_version"
 """The knob. Its choices are the versions that have the task, its default is the newest of them."""
+TARGET_UNKNOWN: Final = "quality_target_unknown"
+"""The fact of a result that says why it has no quality target."""
 
 
 def with_versions(workload: WorkloadManifest) -> WorkloadManifest:
@@ -55,6 +57,17 @@ def quality_target(workload: WorkloadManifest, knobs: Mapping[str, Scalar]) -> Q
     rules = rules_of(workload.name, knobs)
     target = rules.tasks[workload.name].target_of(knobs) if rules else None
     return QualityTarget(metric=target.metric, value=target.value) if target else None
+
+
+def target_unknown(workload: str, knobs: Mapping[str, Scalar]) -> str | None:
+    """Return that a cell's version prints no quality target for its task.
+
+    None: it prints one, or nobody knows the version. A surrogate has its own.
+    """
+    rules = rules_of(workload, knobs)
+    if rules is None or workload.endswith(SURROGATE) or rules.tasks[workload].target_of(knobs):
+        return None
+    return f"{rules.title} prints none for this task"
 
 
 def on_device_of(workload: WorkloadManifest, knobs: Mapping[str, Scalar]) -> OnDevice | None:

@@ -48,9 +48,15 @@ _OTHERS: Final[Mapping[str, str]] = {
 }
 """perf's names for AMD from Zen 4 on → node."""
 _PERFSPECT: Final = re.compile(r"(?:metric_)?TMA_\.*(\w+)\(%\)$", re.IGNORECASE)
+_SHARE: Final = re.compile(r"(?:%slots|percent of slots|%)\s+(.+)")
+"""A share of slots, as Intel's, AMD's and Arm's metrics are named."""
 _FEWEST_FIELDS: Final = 7
 """Of a line of `perf stat -x,`: value, unit, event, run time, share, metric, its unit."""
 Found = dict[str, list[float]]
+
+
+SMT: Final = "smt_contention"
+"""AMD's share of the slots that the core's other thread took."""
 
 
 def read_topdown(path: Path) -> TopDown:
@@ -59,26 +65,37 @@ def read_topdown(path: Path) -> TopDown:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise _unreadable(path, error.strerror or str(error)) from error
+        raise _unreadable(str(path), error.strerror or str(error)) from error
+    return topdown_in(data, str(path))
+
+
+def topdown_in(data: bytes, what: str, source: str | None = None) -> TopDown:
+    """Return the shares that either tool has printed; raises ProfileUnreadable.
+
+    what: what is read, for errors. source: as shares are to say; by default, tool and file.
+    """
     if len(data) > MOST_BYTES:
-        raise _unreadable(path, f"it has more than {MOST_BYTES >> 20} MiB")
+        raise _unreadable(what, f"it has more than {MOST_BYTES >> 20} MiB")
     lines = [line for line in data.decode(errors="replace").splitlines() if len(line) < LONGEST]
     for tool, reader in (("perf", _perf), ("PerfSpect", _perfspect)):
         if found := reader(lines):
-            return _topdown(path, tool, found)
-    raise _unreadable(path, "it has no top-down metric and none of the events slots, topdown-*")
+            return _topdown(what, source or f"{tool}, {Path(what).name}", found)
+    raise _unreadable(what, "it has no top-down metric and none of the events slots, topdown-*")
 
 
-def _topdown(path: Path, tool: str, found: Found) -> TopDown:
+def _topdown(what: str, source: str, found: Found) -> TopDown:
     shares = {name: sum(values) / len(values) for name, values in found.items()}
     most = max(len(values) for values in found.values())
-    notes = (f"means of {most} intervals or groups of cores",) if most > 1 else ()
+    notes = [f"means of {most} intervals or groups of cores"] if most > 1 else []
+    if 0 < (taken := shares.pop(SMT, 0.0)) < 1:
+        shares = {name: share / (1 - taken) for name, share in shares.items()}
+        notes.append(f"without the {taken:.1%} of slots that the core's other thread took")
     try:
-        return TopDown(source=f"{tool}, {path.name}", shares=_completed(shares), notes=notes)
+        return TopDown(source=source, shares=_completed(shares), notes=tuple(notes))
     except ValidationError as error:
         fault = faults_of(error)[0]
         where = ".".join(map(str, fault.place))
-        raise _unreadable(path, f"{where}: {fault.said}".removeprefix(": ")) from error
+        raise _unreadable(what, f"{where}: {fault.said}".removeprefix(": ")) from error
 
 
 def _completed(shares: Mapping[str, float]) -> dict[str, float]:
@@ -96,7 +113,8 @@ def _perf(lines: Iterable[str]) -> Found:
     """Return the shares of each interval: metrics, or else counts over slots."""
     metrics: Found = {}
     counts: Found = {}
-    for event, count, metric, unit in _perf_rows(lines):
+    lines = list(lines)
+    for event, count, metric, unit in [*_perf_rows(lines), *_metric_columns(lines)]:
         node = _node_of_metric(unit)
         if node and metric is not None:
             metrics.setdefault(node, []).append(metric / 100)
@@ -109,13 +127,13 @@ def _perf(lines: Iterable[str]) -> Found:
 
 
 def _node_of_metric(unit: str) -> str | None:
-    """Return the node that a metric's unit names: `%  tma_backend_bound`, `% Backend Bound`."""
-    share, _, name = unit.strip().partition(" ")
-    if share != "%":
+    """Return the node that a metric's unit names: `%  tma_backend_bound`, `%slots  retiring`."""
+    told = _SHARE.fullmatch(unit.strip())
+    if told is None:
         return None
-    plain = name.strip().lower().replace(" ", "_").removeprefix("tma_")
+    plain = told[1].strip().lower().replace(" ", "_").removeprefix("tma_")
     plain = {"bad_spec": "bad_speculation", **_OTHERS}.get(plain, plain)
-    return plain if plain in _NODES else None
+    return plain if plain in _NODES or plain == SMT else None
 
 
 def _perf_rows(lines: Iterable[str]) -> Iterator[tuple[str, float | None, float | None, str]]:
@@ -133,6 +151,23 @@ def _perf_rows(lines: Iterable[str]) -> Iterator[tuple[str, float | None, float 
             if _plain(event) in _EVENTS or _plain(event) == "slots" or _node_of_metric(unit):
                 yield _plain(event), _number(value), _number(metric), unit
                 break
+
+
+def _metric_columns(lines: Iterable[str]) -> Iterator[tuple[str, None, float | None, str]]:
+    """Yield what `_perf_rows` does of -x output of metrics only: a line of names, then values.
+
+    `perf stat -x, --topdown` prints this.
+    """
+    names: dict[int, str] = {}
+    for line in lines:
+        fields = [field.strip() for field in re.split(r"[,;]", line.removeprefix("#"))]
+        named = {place: text for place, text in enumerate(fields) if _node_of_metric(text)}
+        if len(named) >= len(LEVELS):
+            names = named
+            continue
+        for place, name in names.items():
+            if place < len(fields):
+                yield "", None, _number(fields[place]), name
 
 
 def _plain(event: str) -> str:
@@ -185,9 +220,9 @@ def _number(text: object) -> float | None:
         return None
 
 
-def _unreadable(path: Path, seen: str) -> ProfileUnreadable:
+def _unreadable(what: str, seen: str) -> ProfileUnreadable:
     return ProfileUnreadable(
-        f"read {path}",
+        f"read {what}",
         seen,
         "Give the output of `perf stat -x, --topdown` or `perf stat -j -M TopdownL1,TopdownL2`, "
         "or the metrics CSV of PerfSpect.",

@@ -26,9 +26,10 @@ class RowName:
     knobs: Mapping[str, Scalar]
 
 
-def mark_of(*, virtual: bool, emulated: bool) -> str:
-    """Return what follows a device's name, with a space at which no line is broken."""
-    return likeness(virtual=virtual, emulated=emulated).replace(" (", f"{HARD_SPACE}(")
+def mark_of(*, virtual: bool, emulated: bool, imported_from: str = "") -> str:
+    """Return what follows a device's name, with spaces at which no line is broken."""
+    kind = likeness(virtual=virtual, emulated=emulated, imported_from=imported_from)
+    return kind.replace(" (", f"{HARD_SPACE}(")
 
 
 def shared_lines(rows: Sequence[RowName], width: int) -> list[str]:

@@ -94,7 +94,9 @@ def _table(
 
 
 def _name(outcome: OutcomeOrigin) -> RowName:
-    mark = mark_of(virtual=outcome.virtual, emulated=outcome.emulated)
+    mark = mark_of(
+        virtual=outcome.virtual, emulated=outcome.emulated, imported_from=outcome.imported_from
+    )
     facts = {"device": outcome.shown_device, "workload": outcome.workload}
     if outcome.versus is None:
         facts |= {"stack": outcome.stack}

@@ -47,7 +47,7 @@ def summary_lines(summary: ProfileSummary) -> list[str]:
         *(f"{summary.validity}: {reason}" for reason in summary.reasons),
         *_time_lines(summary),
         *_onednn_lines(summary),
-        *(topdown_lines(summary.topdown) if summary.topdown else []),
+        *_topdown_lines(summary),
         *([f"skipped {summary.skipped}, the first: {summary.example}"] if summary.skipped else []),
         *(f"note: {note}" for note in summary.notes),
     ]
@@ -68,6 +68,13 @@ def _time_lines(summary: ProfileSummary) -> Iterator[str]:
         yield f"waiting: {duration(summary.waiting_s)} {per(summary)}, which is no work"
     if summary.load_s:
         yield f"loading a batch: {duration(summary.load_s)} as watched, beside the step"
+
+
+def _topdown_lines(summary: ProfileSummary) -> list[str]:
+    if summary.topdown:
+        return topdown_lines(summary.topdown)
+    counters = summary.counters
+    return [f"top-down: none: {counters.no_topdown}"] if counters and counters.no_topdown else []
 
 
 def _onednn_lines(summary: ProfileSummary) -> Iterator[str]:

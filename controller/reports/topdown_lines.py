@@ -6,16 +6,11 @@ from collections.abc import Iterator
 
 from controller.contracts.topdown import LEVELS, TopDown
 
-NOT_MEASURED = (
-    "none: hardware counters are not read here. Measure with `perf stat -x, --topdown -o FILE` or "
-    "PerfSpect, and add it with `benchfarm profile topdown FILE --into DIR`."
-)
-
 
 def topdown_lines(found: TopDown) -> list[str]:
     """Return what a summary says: a line for the source and level 1, one for level 2."""
-    first = ", ".join(f"{_name(name)} {found.shares[name]:.1%}" for name in LEVELS)
-    second = ", ".join(f"{_name(n)} {found.shares[n]:.1%}" for n in _children(found))
+    first = ", ".join(f"{node_name(name)} {found.shares[name]:.1%}" for name in LEVELS)
+    second = ", ".join(f"{node_name(n)} {found.shares[n]:.1%}" for n in _children(found))
     lines = [f"top-down, of all slots ({found.source}): {first}"]
     lines += [f"top-down, level 2: {second}"] if second else []
     return [*lines, *(f"top-down: {note}" for note in found.notes)]
@@ -24,15 +19,16 @@ def topdown_lines(found: TopDown) -> list[str]:
 def topdown_rows(found: TopDown) -> Iterator[tuple[str, str, str]]:
     """Yield level 1's name, level 2's name and the share; level 1's own row has no second name."""
     for parent, children in LEVELS.items():
-        yield _name(parent), "", f"{found.shares[parent]:.1%}"
+        yield node_name(parent), "", f"{found.shares[parent]:.1%}"
         for child in children:
             if child in found.shares:
-                yield _name(parent), _name(child), f"{found.shares[child]:.1%}"
+                yield node_name(parent), node_name(child), f"{found.shares[child]:.1%}"
 
 
 def _children(found: TopDown) -> Iterator[str]:
     yield from (n for children in LEVELS.values() for n in children if n in found.shares)
 
 
-def _name(node: str) -> str:
+def node_name(node: str) -> str:
+    """Return a node's name for people."""
     return node.replace("_", " ")

@@ -114,10 +114,11 @@ def parts_of(
     *,
     length: str,
     surrogates: bool,
+    optional: bool = True,
 ) -> tuple[Part, ...]:
     """Return the parts of some tasks of a version, in its order.
 
-    knobs_of: further knobs of each task.
+    knobs_of: further knobs of each task; optional: whether with those that a whole suite may lack.
     """
     return tuple(
         Part(
@@ -132,7 +133,7 @@ def parts_of(
         )
         for task, of_task in rules.tasks.items()
         if task in tasks
-        for scenario in of_task.scenarios
+        for scenario in (of_task.scenarios if optional else of_task.required)
     )
 
 

@@ -8,6 +8,7 @@ from controller.contracts.mobile import SURROGATE
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Measurement
 from controller.contracts.suite_session import PartSummary, PartTry, SessionSummary, Verdict
+from controller.contracts.suite_version import TARGET_UNKNOWN
 from controller.scheduling.suite_session import PartRun, Session
 from controller.scheduling.suite_verdicts import ACCURACIES, Judge, spread
 
@@ -49,6 +50,7 @@ def _part(session: Session, part: tuple[str, str], judge: Judge) -> PartSummary:
         unit=values[0].unit if values else None,
         accuracy_metric=accuracy,
         accuracy_unit=accuracies[0].unit if accuracies else None,
+        target_unknown=next(filter(None, map(_target_unknown, results)), ""),
         tries=tuple(_try(run, metric, accuracy) for run in runs),
         spread=max(spreads, default=None),
     )
@@ -66,6 +68,10 @@ def _try(run: PartRun, metric: str, accuracy: str) -> PartTry:
         accuracy=metrics[accuracy].value if accuracy in metrics else None,
         validity=run.result.validity if run.result else None,
     )
+
+
+def _target_unknown(result: StoredResult) -> str:
+    return str(result.environment.get(TARGET_UNKNOWN) or "")
 
 
 def _all(results: Sequence[StoredResult], metric: str) -> list[Measurement]:

@@ -51,7 +51,7 @@ class Judge:
         )
 
     def _whole(self, session: Session) -> Iterator[Finding]:
-        asked = [(name, s) for name, task in self.suite.tasks.items() for s in task.scenarios]
+        asked = [(name, s) for name, task in self.suite.tasks.items() for s in task.required]
         tries = list(session.tries())
         if not tries:
             yield Verdict.OPEN, "nothing has run yet"

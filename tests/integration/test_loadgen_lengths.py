@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from agents.attempts.on_device import runner_spec
 from agents.inference.content import Ready
-from agents.inference.runner import logs
 from agents.inference.runner.dataset import Dataset
 from agents.inference.runner.graphs import Sample
 from agents.inference.runner.session import Session
@@ -23,6 +22,7 @@ from controller.contracts.catalog import load_catalog
 from controller.contracts.manifests import defaults_of
 from controller.contracts.suite_rules import OfSuite, SuiteRules, load_suites
 from controller.contracts.suite_version import SUITE_VERSION
+from controller.loadgen import logs
 from tests.support import builders
 from tests.support.knobs import scenario_knobs
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from agents.inference.runner.logs import DetailLog, objections
 from agents.virtual_phone import control
 from controller.contracts.catalog import load_catalog
 from controller.contracts.run import AttemptState, Run
 from controller.contracts.sweep_file import parse_sweep
+from controller.loadgen.logs import DetailLog, objections
 from controller.runtime.phones import StartedPhone, adb_key, await_devices, started_phone
 from controller.scheduling.emulation import REASON
 from tests.integration.farm import Said, TestFarm, joined_phone
@@ -110,6 +110,16 @@ def test_every_task_is_valid_behind_a_daemon(behind: Behind, device: str) -> Non
     assert all(r["metrics"]["reference_agreement"]["value"] >= 0.95 for r in compared)
     told = {(r["environment"]["shell_v2"], r["environment"]["android"]) for r in found.values()}
     assert told == {{OLD: (False, 5.1), RESTARTING: (True, 9.0), LATE: (True, 8.1)}[device]}
+
+
+def test_a_result_names_the_checksum_that_vouches_for_its_written_set(behind: Behind) -> None:
+    workloads = load_catalog().workloads
+    for task, result in behind.of(OLD).items():
+        device = workloads[task].on_device
+        assert device
+        written = device.datasets[result["knobs"]["dataset"]]
+        assert written.kind == "written"
+        assert result["environment"]["dataset_origin"] == written.checksum
 
 
 def test_what_a_daemon_that_restarts_has_cut_is_valid_the_second_time(behind: Behind) -> None:

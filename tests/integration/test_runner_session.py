@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agents.inference.runner import logs
 from agents.inference.runner.batched_session import BatchedSession
 from agents.inference.runner.dataset import Dataset
 from agents.inference.runner.graphs import Sample
 from agents.inference.runner.session import WARM_UP_RUNS, WARM_UP_S, Session, warm_up
 from agents.inference.runner.spec import RunSpec
 from controller.contracts.mobile import Top1
+from controller.loadgen import logs
 from models.mobile.metrics import read_answers, score
 
 pytestmark = pytest.mark.integration

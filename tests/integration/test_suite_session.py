@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.inference.runner import logs
 from controller.cli.suite_view import summaries_of
 from controller.contracts.records import StoredResult
 from controller.contracts.suite_rules import load_suites
 from controller.contracts.suite_session import NOT_VERIFIED, SessionSummary, Verdict
+from controller.loadgen import logs
 from controller.runtime.phones import StartedPhone
 from controller.runtime.suite_sessions import read_sessions, session_ids
 from controller.scheduling.suite_session import Session

@@ -12,9 +12,10 @@ from typing import cast
 from agents.attempts.kept_peaks import KeptPeaks
 from agents.attempts.profiled import ProfiledRunner
 from agents.attempts.worker_process import WorkerProcess
-from agents.profiling.names import LOG, TASKS, TIMES
+from agents.profiling.names import COUNTERS, LOG, TASKS, TIMES
 from agents.profiling.windows import WINDOWS
 from controller.contracts.base import Scalar
+from controller.contracts.counters import Counters, PhaseCounts
 from controller.contracts.peaks import COPY, RATES, Peaks, Rate, Roof
 from controller.contracts.result import Measurement, Outcome, Result, Validity
 from controller.contracts.units import Unit
@@ -33,6 +34,23 @@ ROOFS = {
 }
 PEAKS = Peaks(gemm_flops={"f32": 1e11}, copy_bytes=1e10, measured_at=DATE, roofs=ROOFS)
 ALONE_S = 1e-3
+COUNTED = Counters(
+    steps=2,
+    phases=(
+        PhaseCounts(
+            phase="forward",
+            seconds=0.125,
+            minor_faults=1500,
+            major_faults=0,
+            voluntary_switches=12,
+            involuntary_switches=3,
+            migrations=1,
+            user_s=0.25,
+            system_s=0.03125,
+        ),
+    ),
+    no_topdown="the kernel has no counters of this CPU (no PMU)",
+)
 BODY = "cpu,reorder,jit:uni,undef,src:f32::blocked:ab::f0 dst:f32::blocked:ba::f0,,,8x8"
 
 
@@ -106,6 +124,10 @@ class Watching:
         line = f"onednn_verbose,v1,primitive,exec,{body},{seconds * 1e3}\n"
         (folder / LOG).write_text(f"{REPLAY}0\n{line * 5}{REPLAY}\n")
         return {"replay_times": str(folder / TIMES), "verbose": str(folder / LOG)}
+
+    def _counters(self, folder: Path) -> dict[str, str]:
+        (folder / COUNTERS).write_text(COUNTED.model_dump_json())
+        return {"counters": str(folder / COUNTERS)}
 
     def _peaks(self, folder: Path) -> dict[str, str]:
         rates = {

@@ -96,6 +96,7 @@ SCHEDULING = CONTRACTS | {"controller.scheduling"}
 STORE = PLATFORM | {"controller.store"}
 METRICS = PLATFORM | STATS | {"controller.metrics"}
 PROFILES = STATS | {"controller.profiles"}
+LOADGEN = STATS | {"controller.loadgen"}
 REPORTS = PROFILES | PLATFORM | STATS | {"controller.reports"}
 DASHBOARDS = METRICS | {"controller.dashboards", "controller.runtime.prometheus"}
 RUNTIME = SCHEDULING | STORE | {"controller.runtime", "controller.metrics"}
@@ -114,9 +115,10 @@ MODELS = PLATFORM | {"models", "kernels"}
         ("controller.metrics", METRICS),
         ("controller.dashboards", DASHBOARDS),
         ("controller.profiles", PROFILES),
+        ("controller.loadgen", LOADGEN),
         ("controller.reports", REPORTS),
         ("controller.runtime", RUNTIME),
-        ("agents", MODELS | METRICS | PROFILES | STATS | {"agents"}),
+        ("agents", MODELS | METRICS | PROFILES | LOADGEN | {"agents"}),
         ("models", MODELS),
         ("kernels", frozenset({"kernels"})),
     ],
@@ -139,6 +141,7 @@ def test_imports_of_ours_go_down_only(package: str, allowed: frozenset[str]) -> 
             {"grafana_client", "grafana_foundation_sdk", "promql_parser", "yaml"},
         ),
         ("controller.profiles", {"ijson", "numpy", "pyarrow", "pydantic"}),
+        ("controller.loadgen", set()),
         ("controller.reports.views", {"numpy"}),
         ("controller.reports.html", {"plotly", "jinja2", "markupsafe"}),
         ("kernels", {"torch"}),

@@ -13,13 +13,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from agents.inference.runner import host_use, logs
-from agents.inference.runner.faults import spec_invalid
+from agents.inference.runner import host_use
+from agents.inference.runner.faults import log_unreadable, spec_invalid
 from agents.inference.runner.messages import told_every_second
 from agents.inference.runner.pace import Pace
 from agents.inference.runner.sampler import FILE, sampling
 from agents.inference.runner.session import Session, WarmUp, expected_samples
 from agents.inference.runner.spec import RunSpec
+from controller.loadgen import logs
 
 LATENCIES: Final = "latencies_ns.npy"
 Tell = Callable[[str, int, int, Mapping[str, float]], None]
@@ -52,14 +53,18 @@ def measured(spec: RunSpec, tell: Tell, prepare: Callable[[], Prepared]) -> dict
         _measure(prepared, spec, tell)
     latencies = np.frombuffer(prepared.session.latencies_ns, dtype=np.int64)
     np.save(folder / LATENCIES, latencies)
+    try:
+        return _logged(spec, prepared, {**rested, "sampler_cpu_share": sampler.cpu_share})
+    except logs.LogUnreadable as error:
+        raise log_unreadable(str(error)) from error
+
+
+def _logged(spec: RunSpec, prepared: Prepared, facts: Mapping[str, object]) -> dict[str, Any]:
+    """Return the result from LoadGen's logs; raises LogUnreadable."""
+    folder = Path(spec.log_dir)
     log = logs.DetailLog.parse(logs.read(folder, logs.DETAIL))
-    environment = {
-        **_environment(spec, log, prepared),
-        **rested,
-        "sampler_cpu_share": sampler.cpu_share,
-    }
     return _verdict(spec, log) | {
-        "environment": environment,
+        "environment": {**_environment(spec, log, prepared), **facts},
         "artefacts": _artefacts(spec, folder),
     }
 

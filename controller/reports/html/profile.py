@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from controller.contracts.profile import ProfileSummary
 from controller.profiles.model import Profile
+from controller.reports import counter_lines
 from controller.reports.html.page import Page, render
 from controller.reports.html.profile_charts import charts_of
 from controller.reports.profile_lines import tables_of
 from controller.reports.profile_origin import origin_facts
 from controller.reports.profile_tables import NUMBERS, numbers_of, summary_lines
-from controller.reports.topdown_lines import NOT_MEASURED, topdown_rows
+from controller.reports.topdown_lines import topdown_rows
 
 TOP, FOUND = 25, 500
 """Rows of a table that are shown; those that a search finds."""
@@ -19,7 +20,7 @@ def profile_html(profile: Profile, title: str) -> str:
     """Return a profile as one self-contained HTML file."""
     tables = tables_of(profile)
     anchors = [found.name for found in tables]
-    charts = list(charts_of(profile))
+    charts, counters = list(charts_of(profile)), profile.summary.counters
     return render(
         Page(
             title=title,
@@ -30,6 +31,7 @@ def profile_html(profile: Profile, title: str) -> str:
                 *((chart.anchor, chart.title) for chart in charts),
                 *((anchor, anchor.capitalize()) for anchor in anchors),
                 ("topdown", "Top-down"),
+                *([("counts", "Counts")] if counters else []),
                 ("conditions", "Conditions"),
             ],
             charts=charts,
@@ -38,7 +40,12 @@ def profile_html(profile: Profile, title: str) -> str:
                 "facts": origin_facts(profile.summary),
                 "topdown": [*topdown_rows(told)] if (told := profile.summary.topdown) else [],
                 "topdown_title": f"Shares of all slots: {told.source}" if told else "",
-                "no_topdown": NOT_MEASURED,
+                "no_topdown": counter_lines.why_no_topdown(profile.summary),
+                "phase_headings": counter_lines.phase_share_headings(),
+                "phase_shares": list(counter_lines.phase_shares(counters)),
+                "counts": list(counter_lines.counts_rows(counters)) if counters else [],
+                "counts_title": counter_lines.counts_title(counters) if counters else "",
+                "counts_headings": counter_lines.NUMBERS,
                 "anchors": [chart.anchor for chart in charts],
                 "tables": list(zip(anchors, tables, strict=True)),
                 "numbers": NUMBERS,

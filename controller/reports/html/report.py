@@ -19,7 +19,7 @@ from controller.reports.html.pairs_chart import pairs_chart
 from controller.reports.tables import ratio_text
 from controller.reports.verdict import PRECISION, bounds, percent, tie, times
 from controller.reports.views.model import FactRow, Ranking, ReportView, Row
-from controller.reports.views.notes import reference_notes
+from controller.reports.views.notes import quality_notes
 
 
 def report_html(view: ReportView) -> str:
@@ -37,7 +37,7 @@ def report_html(view: ReportView) -> str:
                 "view": view,
                 "anchors": {name: [chart.anchor for chart in of] for name, of in charts.items()},
                 "several_subjects": _several_subjects,
-                "reference_notes": reference_notes,
+                "quality_notes": quality_notes,
                 "shown": shown,
                 "ratio_text": ratio_text,
                 "times": times,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.suite_version import quality_target
@@ -38,6 +39,14 @@ def columns_of(groups: Sequence[Group], catalog: Catalog) -> Columns:
         knobs=tuple(varying),
         fixed=tuple(f"{name}={value}" for name, value in fixed.items()),
     )
+
+
+def with_stacks(columns: Columns, groups: Sequence[Group]) -> Columns:
+    """Return the columns with one for stacks, if groups that join have another one."""
+    if len({group.origin.stack for group in groups}) == 1:
+        return columns
+    fixed = tuple(said for said in columns.fixed if not said.startswith("stack="))
+    return replace(columns, several_stacks=True, fixed=fixed)
 
 
 def _listed(names: Iterable[str], groups: Sequence[Group], catalog: Catalog) -> Iterator[str]:

@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from controller.contracts.catalog import Catalog
+from controller.contracts.imported import ImportedResult
 from controller.contracts.policy import HostLimits
 from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
 from controller.contracts.result import Validity
 from controller.contracts.sweep import side_labels
 from controller.reports.capabilities import capabilities
 from controller.reports.disturbed import rerun_line
-from controller.reports.groups import Group
+from controller.reports.groups import Group, grouped
 from controller.reports.sides import sides_of
 from controller.reports.views.compared import compared_of
 from controller.reports.views.conditions import conditions_of, device_name
 from controller.reports.views.delegates import delegates_of
-from controller.reports.views.model import DeviceName, Failed, Rejected, ReportView
+from controller.reports.views.model import DeviceName, Failed, Ranking, Rejected, ReportView
 from controller.reports.views.rankings import rankings_of
 from controller.reports.views.reference import Reference
 from controller.reports.views.scoreboard import scoreboards_of
@@ -45,16 +46,24 @@ def view_of(
     failures: Sequence[StoredFailure],
     reference: Reference,
     catalog: Catalog,
+    imported: Sequence[ImportedResult] = (),
 ) -> ReportView:
-    """Return the view of outcomes; groups: the counted outcomes among them."""
-    rankings = rankings_of(groups, reference, catalog)
+    """Return the view of outcomes; groups: the counted outcomes among them.
+
+    imported: published results, which have rows in the rankings of the same tasks and are told of
+    nowhere else but in the facts.
+    """
+    own = rankings_of(groups, reference, catalog)
+    rankings = own
+    if imported:
+        rankings = rankings_of(groups, reference, catalog, grouped(imported, []))
     outcomes: list[StoredResult | StoredFailure] = [*results, *failures]
     names = names_of(outcomes)
     return ReportView(
         title=title,
         description=description,
-        facts=tuple((name, value) for name, value in facts.items() if value),
-        scoreboards=scoreboards_of(rankings),
+        facts=tuple((n, v) for n, v in {**facts, **imported_facts(rankings)}.items() if v),
+        scoreboards=scoreboards_of(own),
         rankings=rankings,
         compared=compared_of(_comparable(results, catalog), names, catalog),
         delegates=delegates_of(capabilities(outcomes), names),
@@ -68,6 +77,16 @@ def view_of(
 def _comparable(results: Sequence[StoredResult], catalog: Catalog) -> list[StoredResult]:
     """Return those of paired comparisons that this release, with its plugins, knows."""
     return [r for r in results if r.versus and r.counted and r.scenario in catalog.scenarios]
+
+
+def imported_facts(rankings: Sequence[Ranking]) -> dict[str, str]:
+    """Return what is said of published results that have rows."""
+    rows = [row for ranking in rankings for row in ranking.rows if row.device.imported_from]
+    rounds = sorted({row.device.imported_from for row in rows})
+    if not rows:
+        return {}
+    said = f"{len(rows)} of {', '.join(rounds)}, measured by their submitters"
+    return {"Imported": f"{said}, and not checked here"}
 
 
 def names_of(outcomes: Sequence[StoredResult | StoredFailure]) -> dict[str, DeviceName]:

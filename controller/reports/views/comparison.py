@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.errors import Incomparable, NotFound
+from controller.contracts.imported import ImportedResult
 from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
 from controller.reports.groups import grouped
 from controller.reports.views.common import Made, measured_facts, view_of
@@ -26,8 +27,11 @@ def comparison_view(
     failures: Sequence[StoredFailure],
     catalog: Catalog,
     made: Made,
+    imported: Sequence[ImportedResult] = (),
 ) -> ReportView:
     """Return the view of a comparison; all stored outcomes may be passed.
+
+    imported: published results to stand beside the subjects'.
 
     Raises NotFound for a subject without outcomes, Incomparable for subjects of two kinds, a
     repeated subject, or a virtual device beside a real one.
@@ -58,6 +62,7 @@ def comparison_view(
         failures=failures,
         reference=FirstSubject(kind, titles[0]),
         catalog=catalog,
+        imported=imported,
     )
 
 

@@ -38,7 +38,14 @@ def device_name(origin: OutcomeOrigin, outcomes: Sequence[OutcomeOrigin]) -> Dev
     """Return a device's name, with its model and whether it is emulated, from its outcomes."""
     model = next((text for one in outcomes if (text := _model(one.environment))), "")
     emulated = any(one.emulated for one in outcomes)
-    return DeviceName(origin.device, origin.virtual, model, emulated, origin.device_name)
+    return DeviceName(
+        id=origin.device,
+        virtual=origin.virtual,
+        model=model,
+        emulated=emulated,
+        name=origin.device_name,
+        imported_from=origin.imported_from,
+    )
 
 
 def _model(environment: Mapping[str, Value]) -> str:

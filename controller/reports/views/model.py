@@ -27,6 +27,8 @@ class DeviceName:
     emulated: bool = False
     name: str = ""
     """Its shown name; empty if unknown."""
+    imported_from: str = ""
+    """Suite and round that published its results; empty for a device of ours."""
 
     @property
     def shown(self) -> str:
@@ -34,7 +36,10 @@ class DeviceName:
         return self.name or self.id
 
     def __str__(self) -> str:
-        return f"{self.shown}{likeness(virtual=self.virtual, emulated=self.emulated)}"
+        kind = likeness(
+            virtual=self.virtual, emulated=self.emulated, imported_from=self.imported_from
+        )
+        return f"{self.shown}{kind}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,8 @@ class Row:
     distribution: Distribution | None
     energy_unknown: str
     """Why its energy is unknown; empty if it is known, or not mentioned."""
+    target_unknown: str
+    """Why its quality has no target; empty if it has one, or if it gave no reason."""
     reference_differs: str
     """How far its answers are from the reference's, if that is too far; else empty."""
     reference_unknown: str

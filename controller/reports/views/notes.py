@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator
 from controller.reports.views.model import Row
 
 
-def reference_notes(rows: Iterable[Row]) -> list[str]:
-    """Return how answers differ from their reference's, and why some have no reference."""
+def quality_notes(rows: Iterable[Row]) -> list[str]:
+    """Return why quality has no target, and how answers differ from their reference's or why they
+    have none."""
     rows = list(rows)
     return [
+        *_noted("no quality target", [(row.target_unknown, row) for row in rows]),
         *_noted("answers differ", [(row.reference_differs, row) for row in rows]),
         *_noted("no reference", [(row.reference_unknown, row) for row in rows]),
     ]

@@ -9,7 +9,7 @@ from controller.contracts.errors import NotFound
 from controller.contracts.records import OutcomeOrigin
 from controller.contracts.work import Work, work_of
 from controller.reports.groups import Group
-from controller.reports.views.columns import columns_of
+from controller.reports.views.columns import columns_of, with_stacks
 from controller.reports.views.model import Columns, Ranking, Row
 from controller.reports.views.reference import Reference
 from controller.reports.views.rows import Candidate, advantage, candidates_of, rows_of
@@ -20,19 +20,34 @@ Task = tuple[Work, bool]
 
 
 def rankings_of(
-    groups: Sequence[Group], reference: Reference, catalog: Catalog
+    groups: Sequence[Group],
+    reference: Reference,
+    catalog: Catalog,
+    published: Sequence[Group] = (),
 ) -> tuple[Ranking, ...]:
     """Return a ranking for each task, in order of appearance; a virtual one follows the real one.
 
-    Raises NotFound for a scenario that this release's catalogue lacks.
+    published: imported groups, which get rows in the rankings of the same tasks. They make no
+    ranking, are no reference, and change neither columns nor verdicts. Raises NotFound for a
+    scenario of a group that this release's catalogue lacks.
     """
     tasks: dict[Task, list[Group]] = {}
     for group in groups:
         tasks.setdefault(_task(group.origin, catalog), []).append(group)
+    theirs: dict[Task, list[Group]] = {}
+    for group in published:
+        if group.origin.scenario in catalog.scenarios:
+            theirs.setdefault(_task(group.origin, catalog), []).append(group)
     first = {work: number for number, (work, _) in reversed(list(enumerate(tasks)))}
     ordered = sorted(tasks, key=lambda task: (first[task[0]], task[1]))
     return tuple(
-        _ranking(f"ranking-{number}", _apart(task, ordered), tasks[task], reference, catalog)
+        _ranking(
+            (f"ranking-{number}", _apart(task, ordered)),
+            tasks[task],
+            theirs.get(task, []),
+            reference,
+            catalog,
+        )
         for number, task in enumerate(ordered, start=1)
     )
 
@@ -58,13 +73,23 @@ def _apart(task: Task, tasks: Sequence[Task]) -> str:
 
 
 def _ranking(
-    anchor: str, problem: str, groups: Sequence[Group], reference: Reference, catalog: Catalog
+    named: tuple[str, str],
+    groups: Sequence[Group],
+    published: Sequence[Group],
+    reference: Reference,
+    catalog: Catalog,
 ) -> Ranking:
+    """named: the ranking's anchor, and what sets its problem apart."""
+    anchor, problem = named
     origin = groups[0].origin
     workload = catalog.workloads.get(origin.workload)
     columns = columns_of(groups, catalog)
     candidates = candidates_of(groups, columns)
     rows = rows_of(candidates, columns, reference)
+    verdicts = _verdicts(candidates, rows, columns, reference)
+    if published:
+        columns = with_stacks(columns, [*groups, *published])
+        rows = rows_of(candidates_of([*groups, *published], columns), columns, reference)
     return Ranking(
         anchor=anchor,
         workload=origin.workload,
@@ -76,7 +101,7 @@ def _ranking(
         columns=columns,
         reference=reference.name,
         rows=rows,
-        verdicts=_verdicts(candidates, rows, columns, reference),
+        verdicts=verdicts,
     )
 
 

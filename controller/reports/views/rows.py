@@ -9,6 +9,7 @@ from statistics import median
 import numpy as np
 
 from controller.contracts.result import Validity
+from controller.contracts.suite_version import TARGET_UNKNOWN
 from controller.contracts.units import Unit
 from controller.reports.folding import setting
 from controller.reports.groups import Group, NoRatio
@@ -66,8 +67,9 @@ def advantage(mine: Candidate, theirs: Candidate, columns: Columns) -> Ratio | N
 def rows_of(
     candidates: Sequence[Candidate], columns: Columns, reference: Reference
 ) -> tuple[Row, ...]:
-    """Return a row for each candidate, in order."""
-    chosen = reference.chosen([candidate.group for candidate in candidates])
+    """Return a row for each candidate, in order; an imported one is never the reference."""
+    ours = [c.group for c in candidates if not c.group.origin.imported_from]
+    chosen = reference.chosen(ours)
     by_group = {id(candidate.group): candidate for candidate in candidates}
     rows = []
     for number, candidate in enumerate(candidates):
@@ -133,6 +135,7 @@ def _row(
         ranges=tuple(_range(group, metric) for metric in columns.details),
         distribution=_distribution(group, columns),
         energy_unknown=group.energy_unknown,
+        target_unknown=group.told(TARGET_UNKNOWN),
         reference_differs=group.told("reference_differs"),
         reference_unknown=group.told("reference_unknown"),
         random_weights=group.random_weights,

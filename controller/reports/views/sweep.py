@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from controller.contracts.annotations import SweepAnnotations
 from controller.contracts.catalog import Catalog
+from controller.contracts.imported import ImportedResult
 from controller.contracts.records import StoredFailure, StoredResult, SweepRecord
 from controller.contracts.run import Run
 from controller.contracts.sweep import Sweep, side_labels
@@ -26,6 +27,8 @@ class SweepData:
     results: Sequence[StoredResult]
     failures: Sequence[StoredFailure]
     annotations: SweepAnnotations | None = None
+    imported: Sequence[ImportedResult] = ()
+    """Published results to stand beside the sweep's own."""
 
 
 def sweep_view(data: SweepData, catalog: Catalog, made: Made) -> ReportView:
@@ -63,6 +66,7 @@ def sweep_view(data: SweepData, catalog: Catalog, made: Made) -> ReportView:
         failures=data.failures,
         reference=Baseline(sweep.baseline),
         catalog=catalog,
+        imported=data.imported,
     )
 
 

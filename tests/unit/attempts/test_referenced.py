@@ -35,8 +35,10 @@ from controller.contracts.catalog import load_catalog
 from controller.contracts.facts import undeclared
 from controller.contracts.mobile import OnDevice
 from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, Validity
+from controller.contracts.suite_session import session_rules
 from controller.contracts.units import Unit
 from controller.contracts.wire import OnDeviceProgram, Progress, WorkerSpec
+from controller.runtime.suite_runner import LOOK_S
 from models.mobile.preparation import Compared
 from tests.support import builders
 from tests.support.knobs import scenario_knobs
@@ -315,6 +317,45 @@ async def test_it_waits_while_the_host_is_measured_and_gives_up(
     assert parts.host.specs == []
     await parts.run(spec_with())
     assert len(parts.host.specs) == 1
+
+
+@dataclass
+class Stuck(Host):
+    """This host, whose runner never ends; says when it is ended."""
+
+    is_ended: bool = False
+
+    async def stream(
+        self,
+        argv: Sequence[str],
+        deadline_s: float,
+        on_line: Callable[[bytes], None],
+        environment: Mapping[str, str] = NO_ENVIRONMENT,
+    ) -> Ended:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.is_ended = True
+        return self.ended
+
+
+async def test_it_is_given_up_in_time_for_the_next_task_and_the_cores_are_free_again(
+    parts: Parts,
+) -> None:
+    parts.references.remote, parts.references.most_s = (stuck := Stuck()), 0.3
+    found = await parts.run(spec_with())
+    assert found.environment["reference_unknown"] == "it took longer than 0.3 s"
+    assert float(str(found.environment["reference_s"])) < parts.references.compute_s
+    assert stuck.is_ended
+    parts.references.remote, parts.references.most_s = parts.host, 60.0
+    assert "reference_unknown" not in (await parts.run(spec_with())).environment
+
+
+def test_the_longest_reference_leaves_time_to_begin_the_next_task() -> None:
+    """It is a part of the pause between two tasks of a session."""
+    _, longest = session_rules().task_pause_s
+    assert reference_run.WAIT_S + reference_run.COMPUTE_S <= reference_run.MOST_S
+    assert longest > reference_run.MOST_S + LOOK_S
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,8 @@ def test_every_kind_is_used_and_has_its_values() -> None:
 
 def test_an_outline_has_the_parameters_of_its_command() -> None:
     params = outline("results report").params
-    assert [(param.name, param.nargs) for param in params] == [("subjects", -1), ("output", 1)]
+    named = [("subjects", -1), ("output", 1), ("imported", 1)]
+    assert [(param.name, param.nargs) for param in params] == named
 
 
 def test_a_word_of_a_signature_is_a_parameter() -> None:

@@ -166,6 +166,18 @@ def test_proofs_as_json(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatc
     assert by_name["fused_optimizer"]["reasons"] == ["host-1: workload: killed"]
 
 
+def test_a_time_limit_without_proofs_is_refused(home: Path, folder: Path) -> None:
+    command = ("profile", "advise", str(folder), "--time-limit", "60")
+    assert (
+        complaint_of(home, *command)
+        .strip()
+        .endswith(
+            "cannot use --time-limit: it limits comparisons, and without --prove there are none. "
+            "Add --prove, or leave it out."
+        )
+    )
+
+
 def test_it_needs_a_farm(home: Path, folder: Path) -> None:
     told, complaint, status = outcome_of(home, "profile", "advise", str(folder), "--prove")
     assert status == 2

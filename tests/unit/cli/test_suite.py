@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from controller.cli import suite_run
+from controller.cli.suite_view import show_session
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import Device, DeviceKind, RegisteredDevice
 from controller.contracts.errors import UserError
@@ -139,12 +140,22 @@ def test_tables_say_unverified_and_virtual(home: Path) -> None:
     assert SessionSummary.model_validate(one) == summary(home)
 
 
+def test_an_accuracy_without_a_target_says_so(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = summary(home)
+    assert "no target printed" not in printed_by(home, "suite", "show", ID[:8])
+    first = found.parts[0].model_copy(update={"target_unknown": "v6.0 prints none"})
+    show_session(found.model_copy(update={"parts": (first,)}), PHONE)
+    assert "76.00%, no target printed" in " ".join(capsys.readouterr().out.split())
+
+
 def test_versions_are_listed(home: Path) -> None:
     versions = [one["version"] for one in json.loads(printed_by(home, "suite", "list", "--json"))]
     assert versions == [rules.version for rules in load_suites()]
     listed = printed_by(home, "suite", "list")
     assert NOT_VERIFIED in listed
-    assert "single_stream, offline" in listed
+    assert "single_stream, offline (optional)" in listed
 
 
 def test_without_a_session_it_says_how_to_start_one(tmp_path: Path) -> None:
@@ -220,6 +231,19 @@ def test_a_session_of_a_version_without_known_seeds_says_so_at_once(home: Path) 
     said = "the seeds of MLPerf Mobile v0.7 are not known, so no result can meet its rules\n"
     assert said in out
     assert "are not known" not in outcome_of(home, *RUN, "--again", "--task", "mosaic")[0]
+
+
+def test_a_session_without_optional_parts_is_another(home: Path) -> None:
+    words = ("suite", "run", "v4.0", "--device", PHONE, "--task")
+    without = "--without-optional"
+    shown = {
+        task: [outcome_of(home, *words, task, *more)[0] for more in ((), (without,))]
+        for task in ("mobilenet_v4", "mobilenet_edgetpu")
+    }
+    assert all(": session v4.0-" in out for both in shown.values() for out in both)
+    whole, less = shown["mobilenet_v4"]
+    assert whole != less
+    assert shown["mobilenet_edgetpu"][0] == shown["mobilenet_edgetpu"][1], "nothing is optional"
 
 
 def test_a_device_that_is_away_ends_the_call_with_how_to_go_on(home: Path) -> None:

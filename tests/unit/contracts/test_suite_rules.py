@@ -115,6 +115,25 @@ def test_a_scenario_without_a_length_is_refused() -> None:
         SuiteRules.model_validate(fields)
 
 
+def test_only_what_a_published_result_lacks_is_optional() -> None:
+    found = {
+        (rules.version, name, scenario)
+        for rules in load_suites()
+        for name, of_task in rules.tasks.items()
+        for scenario in of_task.optional
+    }
+    assert found == {("v4.0", "mobilenet_v4", "offline")}
+    v4 = next(rules for rules in load_suites() if rules.version == "v4.0")
+    assert v4.tasks["mobilenet_v4"].required == ("single_stream",)
+    assert "inferred" in (v4.rule_of("tasks.mobilenet_v4.optional") or "")
+
+
+def test_an_optional_scenario_that_a_task_lacks_is_refused() -> None:
+    fields = load_suites()[-1].tasks["mosaic"].model_dump() | {"optional": ["offline"]}
+    with pytest.raises(ValidationError, match="optional has offline, which scenarios lacks"):
+        TaskRules.model_validate(fields)
+
+
 def test_runs_end_after_ten_minutes_from_v3_1_on() -> None:
     most = {rules.version: rules.scenarios["single_stream"].most_seconds for rules in load_suites()}
     without = ("v0.7", "v1.0", "v1.1", "v2.0", "v2.1", "v3.0")
@@ -139,7 +158,8 @@ def _rows() -> Iterator[str]:
 
 def _cells(name: str, of_task: TaskRules) -> str:
     names = (
-        ", ".join(f"`{one}`" for one in those) for those in (of_task.scenarios, of_task.datasets)
+        ", ".join(f"`{one}`" + " (optional)" * (one in of_task.optional) for one in those)
+        for those in (of_task.scenarios, of_task.datasets)
     )
     task = TASKS[name].on_device
     wanted = task.input if task else None

@@ -14,7 +14,12 @@ from controller.contracts.errors import SweepInvalid
 from controller.contracts.manifests import defaults_of
 from controller.contracts.mobile import ImageInput
 from controller.contracts.suite_rules import load_suites
-from controller.contracts.suite_version import SUITE_VERSION, quality_target, rules_of
+from controller.contracts.suite_version import (
+    SUITE_VERSION,
+    quality_target,
+    rules_of,
+    target_unknown,
+)
 from controller.contracts.sweep import Sweep
 from controller.contracts.wire import OnDeviceProgram
 from controller.contracts.work import work_of
@@ -57,6 +62,18 @@ def test_nothing_else_has_the_knob() -> None:
     having = {name for name, w in CATALOG.workloads.items() if SUITE_VERSION in w.knobs}
     assert having == {*TASKS, *SURROGATES}
     assert rules_of("resnet50", {}) is None
+
+
+@pytest.mark.parametrize("workload", [*TASKS, *SURROGATES, "resnet50"])
+def test_a_cell_has_a_target_or_says_that_its_version_prints_none(workload: str) -> None:
+    for version in versions_of(workload.removesuffix("_surrogate")) or [""]:
+        knobs = knobs_of(workload) | {SUITE_VERSION: version} if version else {}
+        none = f"MLPerf Mobile {version} prints none for this task"
+        expected = none if workload == "mobilenet_v4" else None
+        assert target_unknown(workload, knobs) == expected
+        if workload in TASKS:
+            has_one = quality_target(CATALOG.workloads[workload], knobs) is not None
+            assert has_one == (expected is None)
 
 
 def test_no_manifest_lists_versions() -> None:

@@ -89,7 +89,7 @@ def test_a_file_without_cores_or_time_is_not_judged(tmp_path: Path) -> None:
 def test_a_bundle_has_all_of_ours_that_the_runner_imports() -> None:
     packed = runner_sources()
     modules = {path.removesuffix(".py").replace("/", ".") for path in packed}
-    modules |= {"agents.inference.runner", "agents.host"}
+    modules |= {"agents.inference.runner", "agents.host", "controller.loadgen"}
     imported = {
         node.module
         for content in packed.values()

@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from agents.inference.on_device_result import with_run_rules
 from agents.inference.run_length import loadgen_spec
 from agents.inference.run_rules import ACCURACY, DATASET_ORIGIN, SEEDS, in_room_of, rules_missed
 from controller.contracts.base import Scalar
@@ -18,9 +19,9 @@ from controller.contracts.manifests import defaults_of
 from controller.contracts.mobile import RunLength, RunLengths
 from controller.contracts.result import Environment, Measurement, Result, Validity
 from controller.contracts.suite_rules import OfSuite, SuiteRules, Target, TaskRules, load_suites
-from controller.contracts.suite_version import SUITE_VERSION
+from controller.contracts.suite_version import SUITE_VERSION, TARGET_UNKNOWN
 from controller.contracts.units import Unit
-from controller.contracts.wire import CandidateJob, Job, OnDeviceProgram
+from controller.contracts.wire import CandidateJob, Job, OnDeviceProgram, WorkerSpec
 from tests.support import builders
 from tests.support.knobs import scenario_knobs
 
@@ -167,6 +168,17 @@ def by_the_rules(version: str, workload: str, scenario: OfSuite, **chosen: Scala
     phone = builders.phone().model_copy(update={"labels": {"room_celsius": "22"}})
     attempt = Attempt(job, phone, Result(validity=Validity.VALID, metrics={}, environment=said))
     return attempt.with_accuracy(attempt.target.value if attempt.target else 0.01)
+
+
+@by_part
+def test_a_result_says_where_its_version_prints_no_target(part: Part) -> None:
+    version, task, _ = part
+    attempt = by_the_rules(*part)
+    spec = WorkerSpec(job=attempt.job, device=attempt.device, artefact_dir="/nowhere")
+    said = with_run_rules(spec, attempt.result).environment
+    none = f"MLPerf Mobile {version} prints none for this task"
+    assert said.get(TARGET_UNKNOWN) == (none if task == "mobilenet_v4" else None)
+    assert said["suite_rules"] == f"MLPerf Mobile {version} (unverified)"
 
 
 def unmet(version: str, *more: str) -> list[str]:

@@ -164,25 +164,64 @@ def test_miou_of_the_suite_leaves_class_0_out() -> None:
     assert scores(output, answers, truths)["mIoU"] == pytest.approx(expected, abs=1e-6)
 
 
-def app_miou(given: np.ndarray, true: np.ndarray, classes: int) -> float:
-    """The app's counts of classes 1 to `classes`, one class after the other."""
-    total = 0.0
-    for c in range(1, classes + 1):
-        right = np.sum((given == c) & (true == c))
-        false = np.sum((given == c) & (true != c) & (true > 0) & (true <= classes))
-        missed = np.sum((given != c) & (true == c))
-        total += right / (right + false + missed) if right + false + missed else 0.0
-    return total / classes
+def app_miou(given: Sequence[np.ndarray], true: Sequence[np.ndarray], classes: int) -> float:
+    """The algorithm of the app's `flutter/cpp/datasets/ade20k.cc`, written out in its own steps.
+
+    Counts of each class are added up image by image; the fractions are added up in float32. A class
+    that occurs in neither answers nor truths is skipped, and still counts in the divisor. Before
+    the app skipped it, 0/0 made the whole sum no number, so that no figure was to be equal to.
+    """
+    tp_acc, fp_acc, fn_acc = ([0] * classes for _ in range(3))
+    for outputs, ground_truth in zip(given, true, strict=True):
+        pixels = list(zip(outputs.ravel().tolist(), ground_truth.ravel().tolist(), strict=True))
+        for c in range(1, classes + 1):
+            for p, g in pixels:
+                if c not in (p, g):
+                    continue
+                if p == g:
+                    tp_acc[c - 1] += 1
+                elif p == c:
+                    fp_acc[c - 1] += 0 < g <= classes
+                else:
+                    fn_acc[c - 1] += 1
+    iou_sum = np.float32(0)
+    for tp, fp, fn in zip(tp_acc, fp_acc, fn_acc, strict=True):
+        if tp + fp + fn:
+            iou_sum = np.float32(float(iou_sum) + tp / (tp + fp + fn))
+    return float(iou_sum / np.float32(classes))
 
 
-def test_miou_of_random_maps_is_the_app_s() -> None:
+ALL, FEW = range(256), (*range(9), 77, 255)
+
+
+@pytest.mark.parametrize(
+    ("answered", "annotated"),
+    [
+        (ALL, ALL),
+        (FEW, FEW),  # 23 classes occur nowhere
+        (FEW, ALL),  # are answered nowhere
+        (ALL, FEW),  # are true nowhere, so that answering them is wrong
+        ((0, 31), (0, 31)),
+        ((1, 5), (0, 32, 255)),  # no pixel counts
+    ],
+)
+def test_miou_of_random_maps_is_the_app_s(
+    answered: Sequence[int], annotated: Sequence[int]
+) -> None:
     draw = np.random.default_rng(31)
-    true = draw.integers(0, 25, (3, 20, 30)).astype(np.uint8)
-    true[draw.random(true.shape) < 0.05] = 255
-    given = np.where(draw.random(true.shape) < 0.7, true, draw.integers(0, 40, true.shape))
-    given = given.astype(np.uint8)
+    shape = (3, 20, 30)
+    true = draw.choice(annotated, shape).astype(np.uint8)
+    kept = np.isin(true, answered) & (draw.random(shape) < 0.7)
+    given = np.where(kept, true, draw.choice(answered, shape)).astype(np.uint8)
     found = scores(ClassMap(classes=32, first=1), list(given), list(true))["mIoU"]
-    assert found == pytest.approx(app_miou(given, true, 31), abs=1e-6)
+    assert found == pytest.approx(app_miou(list(given), list(true), 31), abs=1e-6)
+
+
+def test_a_class_that_occurs_nowhere_counts_in_the_divisor_of_the_app_s_miou() -> None:
+    """All of the 8 classes that occur are right: 8 of 31, not 8 of 8."""
+    classes = [np.arange(9, dtype=np.uint8).reshape(3, 3)]
+    found = scores(ClassMap(classes=32, first=1), classes, classes)["mIoU"]
+    assert found == pytest.approx(8 / 31, abs=1e-6) == app_miou(classes, classes, 31)
 
 
 def test_f1_and_exact_match_take_the_best_answer_of_each_question() -> None:

@@ -37,7 +37,7 @@ async def test_a_job_is_timed_then_watched_and_keeps_its_own_time(
     result = await profiled_by(Timed(), workers, tmp_path).run(spec_in(tmp_path), lambda _: None)
     assert isinstance(result, Result)
     twice = ["trace", "verbose"] * 2  # the second round shows that watching makes the difference
-    assert workers.parts == [*twice, "replay", "peaks"]
+    assert workers.parts == [*twice, "replay", "counters", "peaks"]
     assert result.metrics["step_time"].value == 0.25
     assert result.metrics["traced_step_time"].value == 0.5
     assert result.metrics["matched"].value == 1.0

@@ -252,15 +252,18 @@ def test_servers_and_phones_are_ranked_together_with_energy_or_why_it_is_unknown
     assert "0.25 J/query" in page
 
 
-def test_answers_unlike_the_reference_s_are_told_below_the_ranking() -> None:
+def test_answers_unlike_the_reference_s_or_without_a_target_are_told_below_the_ranking() -> None:
     asked = {"workload": "w1", "scenario": "single_stream"}
     differs = {"reference_differs": "they agree by <1%>"}
     lacking = {"reference_unknown": "no memory"}
+    none = {"quality_target_unknown": "MLPerf Mobile v6.0 prints none for this task"}
+    target = result(device="four", metrics=queried((0.2,)), environment=none, **asked)
     results = [
         result(device=device, metrics=queried((0.2, 0.3)), environment=facts, **asked)
         for device, facts in (("one", differs), ("two", differs), ("three", lacking))
     ]
-    page = report_html(view_of(results))
+    page = report_html(view_of([*results, target]))
+    assert "No quality target: MLPerf Mobile v6.0 prints none for this task (four)." in page
     assert "Answers differ: they agree by &lt;1%&gt; (one, two)." in page
     assert "No reference: no memory (three)." in page
 

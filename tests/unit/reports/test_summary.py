@@ -155,6 +155,14 @@ def test_energy_that_is_unknown_says_why_and_is_neither_empty_nor_zero() -> None
     assert "unknown" not in told([known])
 
 
+def test_a_quality_without_a_target_is_told_below_the_table() -> None:
+    why = "MLPerf Mobile v6.0 prints none for this task"
+    has, lacks = result("fp32", "a", 1.0), result("fp32", "b", 2.0)
+    lacks = lacks.model_copy(update={"environment": {"quality_target_unknown": why}})
+    assert f"no quality target: {why} (b)" in told([has, lacks])
+    assert "no quality target" not in told([has])
+
+
 def test_answers_unlike_the_reference_s_are_told_below_the_table_also_of_invalid_results() -> None:
     reasons = {"reference_differs": "they agree by 0.00%", "reference_unknown": "no memory"}
     good, wrong, lacking = (result("fp32", name, 1.0) for name in ("a", "b", "c"))

@@ -16,7 +16,17 @@ from controller.scheduling.suite_plan import Place
 from controller.scheduling.suite_session import Ended, PartRun, Pauses, Session, Span, in_order
 from controller.scheduling.suite_summary import summary_of
 from controller.scheduling.suite_verdicts import Judge
-from tests.support.suite_sessions import BEGIN, ID, METRICS, PHONE, PLAN, SUITE, TASK_S, result
+from tests.support.suite_sessions import (
+    BEGIN,
+    ID,
+    METRICS,
+    PHONE,
+    PLAN,
+    SUITE,
+    TASK_S,
+    result,
+    telling,
+)
 
 PARTS = len(PLAN.parts)
 JUDGE = Judge(SUITE, session_rules(), METRICS)
@@ -119,6 +129,16 @@ def test_five_tries_within_five_percent_are_a_summary_that_meets_the_rules() -> 
     begun, ended = [t.started_at or 0 for t in first], [t.ended_at or 0 for t in last]
     assert [b - e for b, e in zip(begun[1:], ended[:-1], strict=True)] == [BY_RULES.try_s] * 4
     assert ended[-1] - begun[0] == farm.now - BEGIN == 5 * PARTS * TASK_S + 4 * BY_RULES.try_s
+
+
+def test_a_summary_says_whose_accuracy_has_no_target() -> None:
+    farm = Farm()
+    carried(farm, lambda _: None)
+    assert [part.target_unknown for part in summary(farm).parts] == [""] * PARTS
+    why = "MLPerf Mobile v3.1 prints none for this task"
+    last = [key for key, run in farm.parts.items() if run.place.part == PARTS - 1]
+    farm.parts |= {key: telling(farm.parts[key], quality_target_unknown=why) for key in last}
+    assert [part.target_unknown for part in summary(farm).parts] == [*[""] * (PARTS - 1), why]
 
 
 def test_a_try_that_is_six_percent_slower_is_said_and_the_session_goes_on() -> None:

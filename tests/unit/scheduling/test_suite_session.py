@@ -313,6 +313,31 @@ def test_what_the_rules_allow_is_met(session: Session) -> None:
     assert unmet(session) == {}
 
 
+def test_a_suite_is_whole_without_its_optional_parts() -> None:
+    task = SUITE.tasks["mobilenet_edgetpu"].model_copy(update={"optional": ("offline",)})
+    suite = SUITE.model_copy(update={"tasks": {**SUITE.tasks, "mobilenet_edgetpu": task}})
+    kept = tuple(run for run in flawless().runs if run.scenario == "single_stream")
+    without_offline = replace(flawless(), runs=kept)
+    judge = replace(JUDGE, suite=suite)
+    assert unmet(without_offline, judge) == {}
+    assert unmet(flawless(), judge) == {}
+    assert unmet(without(without_offline, 2), judge).keys() == {WHOLE}
+    lost = changed(flawless(), 1, ended_as(RunState.FAILED, "no memory"))
+    why = unmet(lost, judge)[WHOLE].why
+    assert why == ("mobilenet_edgetpu offline, try 1: failed: no memory",), "it was run"
+
+
+def test_a_plan_may_leave_out_what_is_optional() -> None:
+    v4 = next(rules for rules in load_suites() if rules.version == "v4.0")
+
+    def planned(*, optional: bool) -> set[tuple[str, str]]:
+        parts = parts_of(v4, [*v4.tasks], {}, length="normal", surrogates=False, optional=optional)
+        return {(part.task, part.scenario) for part in parts}
+
+    assert planned(optional=True) - planned(optional=False) == {("mobilenet_v4", "offline")}
+    assert len(planned(optional=True)) == 8
+
+
 def test_a_least_pause_between_tasks_holds_where_rules_have_one() -> None:
     judge = replace(JUDGE, rules=RULES.model_copy(update={"task_pause_s": (61.0, 300.0)}))
     found = unmet(flawless(), judge)

@@ -1,4 +1,4 @@
-"""What the runner reads from LoadGen's logs.
+"""What is read from LoadGen's logs.
 
 `loadgen_logs` was recorded from LoadGen 6.0.16 driving the int8 shapes classifier on 20 images;
 of the detail logs, the lines about settings that nobody reads are cut.
@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.inference.runner import logs
-from agents.inference.runner.faults import RunnerFault
-from agents.inference.runner.logs import DetailLog
+from controller.loadgen import logs
+from controller.loadgen.logs import DetailLog, LogUnreadable
 from models.mobile.metrics import read_answers
 
 RECORDED = Path(__file__).parent / "loadgen_logs"
@@ -64,6 +63,49 @@ def test_too_few_queries_by_the_rules_are_counted() -> None:
     values = {**detail("too_few").values, "result_min_queries_met": False}
     values |= {"early_stopping_met": True, "effective_min_query_count": 64}
     assert logs.objections(DetailLog(values, ())) == ("too few queries: 20 of at least 64",)
+
+
+LONGEST = "Ending early: Max test duration reached."
+"""LoadGen's error of a run that its longest duration has ended."""
+
+
+@pytest.mark.parametrize(
+    ("facts", "errors", "ended"),
+    [
+        ({"early_stopping_met": True}, (LONGEST,), True),
+        ({"early_stopping_met": True, "result_min_queries_met": True}, (LONGEST,), True),
+        ({"early_stopping_met": False}, (LONGEST,), False),
+        ({"early_stopping_met": False, "result_min_queries_met": True}, (LONGEST,), False),
+        ({"early_stopping_met": True, "result_min_duration_met": False}, (LONGEST,), False),
+        ({"early_stopping_met": True}, (LONGEST, "another"), False),
+        ({"early_stopping_met": True}, (), False),
+        ({}, (LONGEST,), False),
+        ({"result_min_queries_met": True}, (LONGEST,), True),
+        ({"result_min_queries_met": True, "result_min_duration_met": False}, (LONGEST,), False),
+    ],
+)
+def test_the_longest_duration_ends_a_run_with_enough_queries_for_its_loadgen(
+    facts: dict[str, bool], errors: tuple[str, ...], ended: bool
+) -> None:
+    """Enough are those of early stopping; of a LoadGen that knows none, the least number."""
+    unknown = {"early_stopping_met", "early_stopping_result", "result_query_count"}
+    known = {key: value for key, value in detail("valid").values.items() if key not in unknown}
+    values = {**known, "result_validity": "INVALID", "result_min_queries_met": False, **facts}
+    if "early_stopping_met" in facts:
+        values |= {"early_stopping_result": " * Only processed 20 queries."}
+    log = DetailLog(values, errors)
+    assert logs.ended_at_longest(log) is ended
+    assert (logs.objections(log) == ()) is ended
+
+
+def test_too_few_queries_of_a_loadgen_that_does_not_count_them_are_named() -> None:
+    known = detail("too_few").values
+    values = {key: value for key, value in known.items() if key != "result_query_count"}
+    values |= {"result_min_queries_met": False, "effective_min_query_count": 1024}
+    values |= {"early_stopping_met": True}
+    assert logs.objections(DetailLog(values, (LONGEST[:-1],)))[0] == (
+        "too few queries: fewer than 1024"
+    )
 
 
 def test_an_invalid_run_never_goes_without_a_reason() -> None:
@@ -129,17 +171,17 @@ def test_an_accuracy_run_over_a_part_of_the_set_is_told(tmp_path: Path) -> None:
     "line", [":::MLLOG {", ":::MLLOG {}", ":::MLLOG []", ':::MLLOG {"key": "a", "value": 1}']
 )
 def test_a_broken_detail_log_is_a_fault(line: str) -> None:
-    with pytest.raises(RunnerFault, match=r"mlperf_log_detail\.txt"):
+    with pytest.raises(LogUnreadable, match=r"mlperf_log_detail\.txt"):
         DetailLog.parse(line)
 
 
 def test_a_log_without_a_verdict_is_a_fault() -> None:
-    with pytest.raises(RunnerFault, match="has no result_validity"):
+    with pytest.raises(LogUnreadable, match="has no result_validity"):
         logs.objections(detail("accuracy"))
 
 
 def test_a_missing_log_is_a_fault(tmp_path: Path) -> None:
-    with pytest.raises(RunnerFault, match="No such file"):
+    with pytest.raises(LogUnreadable, match="No such file"):
         logs.read(tmp_path, logs.DETAIL)
 
 
@@ -160,7 +202,7 @@ def test_a_log_without_early_stopping_has_its_other_latencies() -> None:
 )
 def test_a_hostile_value_is_refused_in_one_short_line(value: str) -> None:
     line = f':::MLLOG {{"key": "k", "value": {value}, "metadata": {{"is_error": false}}}}'
-    with pytest.raises(RunnerFault) as refused:
+    with pytest.raises(LogUnreadable) as refused:
         DetailLog.parse(line)
     assert "\n" not in str(refused.value)
     assert len(str(refused.value)) < 500

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agents.inference.runner.faults import log_unreadable
-
 DETAIL: Final = "mlperf_log_detail.txt"
 SUMMARY: Final = "mlperf_log_summary.txt"
 ACCURACY: Final = "mlperf_log_accuracy.json"
@@ -23,6 +21,11 @@ _EARLY_STOPPING: Final = {
     "early_stopping_p99": "early_stopping_latency_ms",
 }
 """Metric → key; `_ms` is the 99th percentile of multi_stream, 0 if unknown."""
+
+
+class LogUnreadable(ValueError):
+    """A log that LoadGen did not write so, or that lacks what is asked of it; its text is one
+    line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class DetailLog:
 
     @staticmethod
     def parse(text: str) -> DetailLog:
-        """Parse the log; raises RunnerFault `log_unreadable` on a malformed line."""
+        """Parse the log; raises LogUnreadable on a malformed line."""
         values: dict[str, Any] = {}
         errors = []
         for line in text.splitlines():
@@ -48,14 +51,14 @@ class DetailLog:
                 if entry["metadata"]["is_error"]:
                     errors.append(str(entry["value"]))
             except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise log_unreadable(f"{DETAIL}: {error!r} in {line[:200]!r}") from error
+                raise LogUnreadable(f"{DETAIL}: {error!r} in {line[:200]!r}") from error
         return DetailLog(values, tuple(errors))
 
     def __getitem__(self, key: str) -> Any:  # noqa: ANN401 - JSON
         try:
             return self.values[key]
         except KeyError:
-            raise log_unreadable(f"{DETAIL} has no {key}") from None
+            raise LogUnreadable(f"{DETAIL} has no {key}") from None
 
 
 def _refuse_constant(name: str) -> float:
@@ -71,11 +74,12 @@ def ended_at_longest(log: DetailLog) -> bool:
     """Return whether a run ended at its longest duration with enough queries for its metric.
 
     MLPerf Mobile's app asks for no number of queries then but that of early stopping (rounds from
-    v3.1 on); LoadGen itself calls every such run INVALID.
+    v3.1 on); LoadGen itself calls every such run INVALID. One that knows no early stopping (round
+    v2.0) does not log it; its rule is the least number of queries.
     """
     alone = bool(log.errors) and all(_LONGEST in error for error in log.errors)
-    met = log["result_min_duration_met"] and log.values.get("early_stopping_met", False)
-    return bool(alone and met)
+    enough = log.values.get("early_stopping_met", log["result_min_queries_met"])
+    return bool(alone and log["result_min_duration_met"] and enough)
 
 
 def objections(log: DetailLog) -> tuple[str, ...]:
@@ -91,7 +95,9 @@ def objections(log: DetailLog) -> tuple[str, ...]:
         reasons.append(f"too short: the minimum duration of {least} ms was not reached")
     if not log["result_min_queries_met"]:
         least = log["effective_min_query_count"]
-        reasons.append(f"too few queries: {log['result_query_count']} of at least {least}")
+        count = log.values.get("result_query_count")  # which round v2.0 does not log
+        counted = f"fewer than {least}" if count is None else f"{count} of at least {least}"
+        reasons.append(f"too few queries: {counted}")
     if log.values.get("result_perf_constraints_met") is False:
         late, issued = log["result_overlatency_query_count"], log["result_query_count"]
         reasons.append(f"too slow: {late} of {issued} queries took longer than allowed")
@@ -169,8 +175,8 @@ def duration_s(log: DetailLog, scenario: str) -> float:
 
 
 def read(folder: Path, name: str) -> str:
-    """Return a log's text; raises RunnerFault `log_unreadable`."""
+    """Return a log's text; raises LogUnreadable."""
     try:
         return (folder / name).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise log_unreadable(f"{folder / name}: {error}") from error
+        raise LogUnreadable(f"{folder / name}: {error}") from error

@@ -1,0 +1,40 @@
+"""What the kernel, and hardware counters where they can be read, counted in a step's phases."""
+
+from __future__ import annotations
+
+from controller.contracts.base import Contract
+from controller.contracts.topdown import TopDown
+
+
+class PhaseCounts(Contract):
+    """The counts of one phase, of all threads of the worker: means per step."""
+
+    phase: str
+    """Empty: between phases."""
+    seconds: float
+    minor_faults: float
+    """Page faults that needed no disk."""
+    major_faults: float
+    voluntary_switches: float
+    """Context switches of threads that waited."""
+    involuntary_switches: float
+    """Context switches of threads whose core the kernel gave to others."""
+    migrations: float | None = None
+    """Moves of threads to another core; None: the kernel does not tell."""
+    user_s: float
+    system_s: float
+    """CPU seconds in the kernel."""
+    topdown: TopDown | None = None
+
+
+class Counters(Contract):
+    """Counts by phase, from steps that nothing else watched."""
+
+    steps: int
+    phases: tuple[PhaseCounts, ...]
+    """In the order of a step."""
+    whole: TopDown | None = None
+    """Of whole steps."""
+    no_topdown: str | None = None
+    """Why hardware counters could not be read; None: they were."""
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,126 @@
+"""What is counted in each phase of a step, and what a page and the tables say of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agents.backends.torch_eager.backend import TorchEager
+from agents.profiling.counting import count
+from agents.profiling.perf_stat import Perf, probe
+from agents.profiling.software_counters import SoftwareCounters
+from controller.contracts.counters import Counters
+from controller.contracts.topdown import TopDown
+from controller.profiles.files import read
+from controller.reports.counter_lines import counts_rows
+from controller.reports.html.profile import profile_html
+from controller.reports.profile_tables import summary_lines
+from tests.support.fake_perf import SAPPHIRE_RAPIDS, fake_perf
+from tests.support.profiled_model import KNOBS, Workload
+from tests.support.profiling_workers import COUNTED, Timed, Watching, profiled_by, spec_in
+
+STEPS = 2
+LEVEL_2 = "--topdown --td-level=2 --no-metric-only"
+STEP = ["load", "forward", "loss", "backward", "optimizer", ""]
+
+
+@pytest.fixture(autouse=True)
+def threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set what a worker is launched with, which its environment tells."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+
+
+def counted(folder: Path, perf: Perf | str) -> Counters:
+    result = count(Workload(), TorchEager(KNOBS), KNOBS, folder, lambda _: None, lambda: perf)
+    return Counters.model_validate_json(Path(result.artefacts["counters"]).read_text())
+
+
+def test_every_phase_is_counted_and_they_come_to_the_step(tmp_path: Path) -> None:
+    found = counted(tmp_path, "perf is not installed")
+    assert [told.phase for told in found.phases] == STEP
+    assert all(told.seconds > 0 for told in found.phases)
+    assert found.steps == STEPS
+    assert found.no_topdown == "perf is not installed"
+    assert found.whole is None
+
+
+def test_with_counters_each_phase_has_shares_and_so_has_the_step(tmp_path: Path) -> None:
+    log = fake_perf(tmp_path, {LEVEL_2: (SAPPHIRE_RAPIDS, "", 0)})
+    perf = probe(str(tmp_path))
+    assert isinstance(perf, Perf)
+    found = counted(tmp_path, perf)
+    assert isinstance(found.whole, TopDown)
+    assert [told.phase for told in found.phases if told.topdown] == STEP[:-1]
+    orders = {name: rest for name, *rest in map(json.loads, log.read_text().splitlines())}
+    assert orders["topdown-step"] == ["enable", "disable"]
+    assert orders["topdown-backward"] == ["enable", "disable"] * STEPS
+
+
+def test_a_perf_that_ends_leaves_the_kernel_s_counts(tmp_path: Path) -> None:
+    fake_perf(tmp_path, {}, ("", "cannot attach\n", 255))
+    found = counted(tmp_path, Perf(str(tmp_path / "perf"), ("--topdown",)))
+    assert [told.phase for told in found.phases] == STEP
+    assert "perf stat --topdown failed" in str(found.no_topdown)
+
+
+def test_page_faults_are_counted_in_their_phase_only() -> None:
+    kernel = SoftwareCounters()
+    kernel.start()
+    kernel.enter("forward")
+    fresh = bytearray(64 << 20)  # larger than malloc keeps: each of its pages is mapped anew
+    kernel.enter("loss")
+    kernel.stop()
+    forward, loss = (told for told in kernel.per_step(1) if told.phase)
+    assert len(fresh) // 4096 * 0.9 < forward.minor_faults < len(fresh) // 4096 * 2
+    assert loss.minor_faults < 100
+    assert forward.system_s + forward.user_s > 0
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [("se.nr_migrations  :   3\n", 0.0), ("se.vruntime : 1.5\n", None), (None, None)],
+    ids=["told", "not told", "no file"],
+)
+def test_migrations_are_the_kernel_s_or_not_known(
+    tmp_path: Path, told: str | None, expected: float | None
+) -> None:
+    if told:
+        (tmp_path / "17").mkdir()
+        (tmp_path / "17" / "sched").write_text(told)
+    kernel = SoftwareCounters(tmp_path)
+    kernel.start()
+    kernel.enter("forward")
+    kernel.stop()
+    assert {found.migrations for found in kernel.per_step(1)} == {expected}
+
+
+def test_a_thread_that_moves_is_counted_where_it_did(tmp_path: Path) -> None:
+    file = tmp_path / "17" / "sched"
+    file.parent.mkdir()
+    file.write_text("se.nr_migrations : 3\n")
+    kernel = SoftwareCounters(tmp_path)
+    kernel.start()
+    kernel.enter("forward")
+    file.write_text("se.nr_migrations : 7\n")
+    kernel.enter("loss")
+    kernel.stop()
+    assert {f.phase: f.migrations for f in kernel.per_step(2)} == {"forward": 2, "loss": 0, "": 0}
+
+
+async def test_a_profile_keeps_and_shows_what_was_counted(profiled: Path, tmp_path: Path) -> None:
+    workers = Watching(profiled)
+    await profiled_by(Timed(), workers, tmp_path).run(spec_in(tmp_path), lambda _: None)
+    kept = read(tmp_path / "profile")
+    assert workers.parts.count("counters") == 1
+    assert kept.summary.counters == COUNTED
+    assert f"top-down: none: {COUNTED.no_topdown}" in summary_lines(kept.summary)
+    page = profile_html(kept, "it")
+    section = page.split('id="topdown"')[1].split("</section>")[0]
+    assert f"None: {COUNTED.no_topdown}. Measure on the machine itself" in section
+    counts = page.split('id="counts"')[1].split("</section>")[0]
+    (row,) = counts_rows(COUNTED)
+    assert row == ("forward", "125 ms", "1,500", "0", "12", "3", "1", "250 ms", "31.25 ms")
+    for text in row:
+        assert f">{text}</td>" in counts
