@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from controller.contracts.base import Contract, Scalar, Timestamp
 from controller.contracts.device import DeviceKind
+from controller.contracts.imported import ImportOrigin
 from controller.contracts.result import Environment
 from controller.contracts.run import AttemptState
 
@@ -83,6 +84,8 @@ class Provenance(Contract):
     repeat: int
     started_at: Timestamp
     recorded_at: Timestamp | None
+    imported: ImportOrigin | None = None
+    """Where a published result was read from; None for one that was measured here."""
     sweep: SweepOrigin | None
     """None: its record can't be read."""
     cell: CellOrigin

@@ -8,6 +8,7 @@ from typing import Final
 from controller.contracts.base import scalar_text, utc_minute
 from controller.contracts.device import RegisteredAgent
 from controller.contracts.facts import FactKind, OwnFact, declaration_of, unit_of
+from controller.contracts.imported import ImportedResult, ImportOrigin
 from controller.contracts.provenance import (
     AttemptOrigin,
     CellOrigin,
@@ -68,6 +69,7 @@ def provenance_of(
         repeat=record.repeat,
         started_at=record.started_at,
         recorded_at=record.recorded_at,
+        imported=record.imported if isinstance(record, ImportedResult) else None,
         sweep=_sweep(record, sweep),
         cell=_cell(record, run),
         attempts=tuple(map(_attempt, attempts)),
@@ -174,6 +176,8 @@ def provenance_lines(found: Provenance, own: Mapping[str, OwnFact]) -> Iterator[
     counted = "" if found.counted else ", late: not counted"
     yield f"run {found.run_id}, attempt {found.attempt}: {found.outcome}{counted}"
     yield from (f"              {reason}" for reason in found.reasons)
+    if found.imported:
+        yield from _imported_lines(found.imported)
     yield f"  sweep       {_sweep_text(found.sweep)}"
     cell = found.cell
     yield f"  cell        {cell.key}: {cell.workload} {cell.scenario} on {cell.stack}"
@@ -197,6 +201,13 @@ def provenance_lines(found: Provenance, own: Mapping[str, OwnFact]) -> Iterator[
     yield f"  files       {_counts(found.files)}"
     yield from (f"    {_file_text(file, found)}" for file in found.files)
     yield f"  {NOT_RECORDED}: {', '.join(found.not_recorded) or 'nothing is missing'}"
+
+
+def _imported_lines(origin: ImportOrigin) -> Iterator[str]:
+    division = f", {origin.division}" if origin.division else ""
+    yield f"  imported    {origin.title}{division}: {origin.benchmark} by {origin.submitter}"
+    yield f"  system      {origin.system}"
+    yield f"  read from   {origin.source}, sha256 {origin.checksum}"
 
 
 def _sweep_text(sweep: SweepOrigin | None) -> str:

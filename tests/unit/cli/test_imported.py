@@ -75,3 +75,14 @@ def test_a_damaged_file_is_said_and_the_rest_listed(tmp_path: Path) -> None:
 def test_failures_are_never_imported(home: Path) -> None:
     said = complaint_of(home, "results", "list", "--imported", "--failures")
     assert "none are imported" in said
+
+
+def test_where_one_was_read_from_is_told(home: Path) -> None:
+    said = printed_by(home, "results", "show", TWO[1].run_id, "--provenance")
+    origin = TWO[1].imported
+    assert f"  imported    {origin.title}" in said
+    assert f"  read from   {origin.source}, sha256 {'1' * 64}\n" in said
+    (found,) = json.loads(
+        printed_by(home, "results", "show", TWO[1].run_id, "--provenance", "--json")
+    )
+    assert (found["sweep"], found["imported"]["submitter"]) == (None, "Acme")
