@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from agents.health.examination import looked_at
 from agents.phones.airplane import AirplaneMode
 from agents.phones.kept_settings import KeptFile
 from agents.phones.modes import mode_checks
@@ -148,6 +147,8 @@ async def examined(server: Address, phone: str, use: str, policy: str, kept: str
 async def _examined(
     server: Address, phone: str, device: str, policy: str, kept: str
 ) -> PhoneResult:
+    from agents.health.examination import looked_at  # takes most of the time of this module
+
     remote = AdbRemote.of(Link(server, phone), OWNER)
     file = KeptFile(Path(kept), device)
     networked = is_networked(phone)

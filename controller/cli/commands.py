@@ -120,12 +120,14 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "replicate": "Measure a run's cell again; say whether it replicates.",
             "compare": "Compare two cells by their stored results.",
             "export": "Write results to a JSON or CSV file.",
+            "import": "Import published results, to rank beside yours.",
         },
         {
             "list": "result_lists:list_results",
             "explain": "results_explain:explain_run",
             "replicate": "results_replicate:replicate",
             "export": "result_lists:export",
+            "import": "results_import:import_results",
         },
     ),
     "phone": Group(
@@ -199,6 +201,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "show": "Show a profile's top ops, primitives and modules.",
             "diff": "Show what two profiles differ in, largest difference first.",
             "advise": "Advise what to change, most seconds saved first.",
+            "budget": "Show what is between a step's time and the machine's peaks.",
             "topdown": "Show the top-down shares that perf or PerfSpect counted.",
             "run": "Time, profile and replay a training workload.",
             "export": "Export a profile for another program.",

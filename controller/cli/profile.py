@@ -15,6 +15,7 @@ import typer
 from controller.cli.common import Json, make_folder, show_json, show_table, write_file
 from controller.cli.comparison_options import Knobs
 from controller.cli.profile_advise import advise_
+from controller.cli.profile_budget import budget_
 from controller.cli.profile_diff import diff_
 from controller.cli.profile_project import TIME_LIMIT_S, projected_here
 from controller.cli.profile_run import profiled_folder
@@ -120,6 +121,7 @@ def run(
 
 app.command("diff")(diff_)
 app.command("advise")(advise_)
+app.command("budget")(budget_)
 app.command("topdown")(topdown_)
 
 

@@ -111,7 +111,9 @@ def _show_imported(
         say(line)
     if len(shown) < len(found):
         say(f"the newest {len(shown)} of {len(found)}; to see all, add --last 0")
-    say(NOT_OURS if found else "nothing is imported that fits")
+    say(
+        NOT_OURS if found else "nothing is imported that fits; see: benchfarm results import --help"
+    )
     return None
 
 

@@ -11,7 +11,13 @@ from typing import Annotated
 import typer
 from pydantic import TypeAdapter
 
-from controller.cli import report, result_lists, results_explain, results_replicate
+from controller.cli import (
+    report,
+    result_lists,
+    results_explain,
+    results_import,
+    results_replicate,
+)
 from controller.cli.common import Json, reading, show_json, show_table
 from controller.cli.compare import show_comparison
 from controller.cli.comparison_options import Knobs, Scenario, SideA, SideB, Workload, wanted_of
@@ -39,6 +45,7 @@ app.command("list")(result_lists.list_results)
 app.command("explain")(results_explain.explain_run)
 app.command()(results_replicate.replicate)
 app.command()(result_lists.export)
+app.command("import")(results_import.import_results)
 
 OP_PROFILE = "op_profile"
 """The artefact that has the operators of a user's program."""

@@ -19,17 +19,19 @@ from controller.platform.interrupted import INTERRUPTED
 from controller.platform.terminal import say
 from controller.runtime.client import FarmClient
 from controller.runtime.fleet import DeviceOverview, devices_now
-from controller.runtime.suite_runner import SessionRunner
+from controller.runtime.suite_runner import SessionRunner, Timer
 from controller.scheduling.suite_session import Ended, Session
 from controller.store.protocol import StoreReader
 
-UNUSABLE: Final = (
-    DeviceState.OFFLINE,
-    DeviceState.UNAUTHORIZED,
-    DeviceState.LOST,
-    DeviceState.QUARANTINED,
-)
+AWAY: Final = (DeviceState.OFFLINE, DeviceState.LOST)
+"""States of a device that a session waits out for a while: a touched cable or an agent that starts
+again brings it back within seconds."""
+RETURN_S: Final = 120.0
+"""How long a device may stay away before a part."""
+UNUSABLE: Final = (*AWAY, DeviceState.UNAUTHORIZED, DeviceState.QUARANTINED)
 """States of a device in which a session is not carried on: nobody knows how long they last."""
+LOOK_S: Final = 1.0
+"""Between two looks for a device that is away."""
 WAITED_FOR: Final = (
     DeviceState.BUSY,
     DeviceState.COOLING,
@@ -64,7 +66,7 @@ class DeviceFarm:
 
     def _require_usable(self) -> None:
         """Say what the device is busy with; raise UserError if nothing runs on it."""
-        found = self._overview()
+        found = once_back(self._overview, Timer())
         seen = f"it is {found.state}" + (f": {found.why}" if found.why else "")
         if found.state in UNUSABLE:
             remedy = f"Bring it back, then continue with `{continuing_call()}`."
@@ -83,6 +85,17 @@ class DeviceFarm:
             seen = "the farm no longer knows it"
             raise NotFound(f"carry on session {self.id}", seen, f"Bring {self.device.shown} back.")
         return found
+
+
+def once_back(look: Callable[[], DeviceOverview], timer: Timer) -> DeviceOverview:
+    """Return how a device stands, once it is there or has been away for too long."""
+    found, until = look(), timer.now() + RETURN_S
+    if found.state in AWAY:
+        say(f"{found.device.shown} is {found.state} ({found.why}); waiting {RETURN_S:.0f} s for it")
+    while found.state in AWAY and timer.now() < until:
+        timer.sleep(LOOK_S)
+        found = look()
+    return found
 
 
 def carry_on(runner: SessionRunner) -> Ended:

@@ -64,6 +64,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "results list": "--sweep=sweep --tag=tag* --device=device --workload=workload --stack=stack"
     " --scenario=scenario --knob=knob* --since= --until= --validity=VALID|DISTURBED|INVALID"
     " --last= --failures --imported --json --csv",
+    "results import": "path= --round=",
     "results show": "run_id= --provenance --json",
     "results explain": "run_id= --against=sweep --json",
     "results replicate": "run_id= --tries= --wait= --again --json",
@@ -108,6 +109,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "profile show": "folder= --top= --json",
     "profile diff": "a= b= --output/-o= --top= --json",
     "profile advise": "folder= --top= --prove --time-limit= --json",
+    "profile budget": "folder= --top= --json",
     "profile topdown": "file= --into= --json",
     "profile run": "workload=training_workload --stack=stack --output/-o= --knob=knob*"
     " --device=device --top= --json",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
@@ -311,11 +311,22 @@ def _manifest_files(folder: str, packages: Sequence[str] = MANIFEST_PACKAGES) ->
             yield from sorted((Path(location) / "manifests" / folder).glob("*.yaml"))
 
 
+@lru_cache(maxsize=256)
+def _parsed(raw: bytes) -> object:
+    """Return the document of the project's own manifest, parsed once for each content.
+
+    That takes most of the time of `load_catalog`. A changed file has another content; users' and
+    plugins' manifests are parsed each time.
+    """
+    return load_yaml(raw)
+
+
 def _read(kind: type[Manifest], path: Path, *, ours: bool = True) -> Manifest:
     """Read a manifest; only the project's own (`ours`) may take a knob's choices from a folder."""
     try:
-        document = load_yaml(read_limited(path))
-        return kind.model_validate(with_choices(document) if ours else document)
+        raw = read_limited(path)
+        document = with_choices(_parsed(raw)) if ours else load_yaml(raw)
+        return kind.model_validate(document)
     except UNREADABLE as error:
         raise SweepInvalid(
             f"read manifest {path}", reason(error), "Correct the file, or reinstall benchfarm."

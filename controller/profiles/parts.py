@@ -13,6 +13,7 @@ from controller.profiles.model import KernelRow, PrimitiveRow, Profile
 
 UNEXPLAINED = "(in no op)"
 WAITING = "(waiting)"
+NO_PHASE = "(between phases)"
 Row = KernelRow | PrimitiveRow
 
 

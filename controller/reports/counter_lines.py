@@ -9,7 +9,7 @@ from rich.table import Table
 from controller.contracts.counters import Counters, PhaseCounts
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.topdown import LEVELS, TopDown
-from controller.reports.profile_lines import NO_PHASE
+from controller.profiles.parts import NO_PHASE
 from controller.reports.topdown_lines import node_name
 
 NUMBERS = (

@@ -9,9 +9,9 @@ from rich.table import Table
 
 from controller.contracts.facts import unit_of
 from controller.contracts.profile_diff import Change, ChangeKind, Condition, ProfileDiff, Ratio
-from controller.profiles.parts import UNEXPLAINED, WAITING
+from controller.profiles.parts import NO_PHASE, UNEXPLAINED, WAITING
 from controller.profiles.validity import NOISE
-from controller.reports.profile_lines import NO_MODULE, NO_PHASE
+from controller.reports.profile_lines import NO_MODULE
 from controller.reports.profile_tables import duration
 from controller.reports.views.conditions import fact_text
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from controller.contracts.profile import ProfileSummary
 from controller.profiles.model import KernelRow, PrimitiveRow, Profile, phase_number
 from controller.profiles.parts import (
+    NO_PHASE,
     UNEXPLAINED,
     WAITING,
     Part,
@@ -20,7 +21,6 @@ from controller.profiles.parts import (
 )
 
 NO_MODULE = "(in no module)"
-NO_PHASE = "(between phases)"
 OUTSIDE = "(outside oneDNN)"
 
 

@@ -57,8 +57,8 @@ def interrupted(farm: TestFarm, phone: StartedPhone) -> Said:
         signal.signal(signal.SIGINT, former)
     with process:
         try:
-            eventually(lambda: sessions(farm), "the part is queued")
-            process.send_signal(signal.SIGINT)
+            eventually(lambda: sessions(farm) or process.poll() is not None, "the part is queued")
+            process.send_signal(signal.SIGINT)  # what ended early shows by its exit status
             out, err = process.communicate(timeout=COMMAND_S)
         finally:
             process.kill()

@@ -94,6 +94,7 @@ PLATFORM = CONTRACTS | {"controller.platform"}
 STATS = CONTRACTS | {"controller.stats"}
 SCHEDULING = CONTRACTS | {"controller.scheduling"}
 STORE = PLATFORM | {"controller.store"}
+IMPORTED = PLATFORM | {"controller.loadgen", "controller.imported"}
 METRICS = PLATFORM | STATS | {"controller.metrics"}
 PROFILES = STATS | {"controller.profiles"}
 LOADGEN = STATS | {"controller.loadgen"}
@@ -112,6 +113,7 @@ MODELS = PLATFORM | {"models", "kernels"}
         ("controller.stats", STATS),
         ("controller.scheduling", SCHEDULING),
         ("controller.store", STORE),
+        ("controller.imported", IMPORTED),
         ("controller.metrics", METRICS),
         ("controller.dashboards", DASHBOARDS),
         ("controller.profiles", PROFILES),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from controller.contracts.profile_diff import ProfileDiff, Ratio
 from controller.contracts.units import Unit
+from controller.profiles.parts import NO_PHASE
 from controller.reports.html.charts import Chart, Point, axis_for, bars_chart
 from controller.reports.html.page import Page, render
 from controller.reports.profile_diff_lines import (
@@ -14,7 +15,7 @@ from controller.reports.profile_diff_lines import (
     change_text,
     ratio_cells,
 )
-from controller.reports.profile_lines import NO_MODULE, NO_PHASE
+from controller.reports.profile_lines import NO_MODULE
 
 BARS, TOP = 12, 100
 """Changes in the chart; rows of a table."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +37,16 @@ PHONE = builders.phone()
 NOBODY = HostPort("127.0.0.1", 1)
 TAKEN = RemoteFault("serial", FaultKind.OFFLINE, "another host's run is on it")
 ENOUGH = RemoteFault("serial", FaultKind.DEADLINE, "enough is seen")
+
+
+def test_a_helper_for_a_phone_begins_without_what_only_an_examination_needs() -> None:
+    """Each verb of `benchfarm phone` starts one; that import takes over half of its start."""
+    script = "import sys, agents.phone_command; print(*sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True
+    )
+    assert "agents.phone_command" in run.stdout.split()
+    assert "agents.health.examination" not in run.stdout.split()
 
 
 class NeverRun:

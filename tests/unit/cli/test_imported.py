@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from controller.contracts.catalog import load_catalog
 from controller.store.imported import FOLDER, ImportedResults
+from controller.store.sqlite import SqliteStore
 from tests.support.command_line import complaint_of, outcome_of, printed_by
 from tests.support.imported_examples import imported
+from tests.support.published_trees import mobile_round, put
 from tests.support.sample_store import make
 
 TWO = [imported(), imported(0.004, checksum="1" * 64, system="rocket_8", round="v3.1")]
@@ -86,3 +90,85 @@ def test_where_one_was_read_from_is_told(home: Path) -> None:
         printed_by(home, "results", "show", TWO[1].run_id, "--provenance", "--json")
     )
     assert (found["sweep"], found["imported"]["submitter"]) == (None, "Acme")
+
+
+def test_a_round_is_imported_once_and_then_adds_nothing(tmp_path: Path) -> None:
+    tree, home = mobile_round(tmp_path), tmp_path / "home"
+    assert printed_by(home, "results", "import", str(tree)) == "6 results imported\n"
+    files = {p: p.read_bytes() for p in (home / FOLDER).iterdir()}
+    again = printed_by(home, "results", "import", str(tree))
+    assert again == "0 results imported, 6 were imported before\n"
+    assert {p: p.read_bytes() for p in (home / FOLDER).iterdir()} == files
+    assert len(json.loads(printed_by(home, "results", "list", "--imported", "--json"))) == 6
+
+
+def test_what_is_left_out_is_said_with_its_reason(tmp_path: Path) -> None:
+    tree, home = mobile_round(tmp_path), tmp_path / "home"
+    (tree / "closed/Lone/systems/x\x1b[31m.json").write_text("{}")
+    log = tree / "closed/Lone/results/object_detection-performance/mlperf_log_detail.txt"
+    log.write_text(log.read_text()[:-9])
+    said, complained, status = outcome_of(home, "results", "import", str(tree))
+    assert (said, status) == ("5 results imported, 2 files left out\n", 0)
+    lines = complained.splitlines()
+    assert [line.startswith("left out: closed/Lone/") for line in lines] == [True, True]
+    assert "\x1b" not in complained
+
+
+def test_an_import_of_nothing_fails_and_leaves_nothing(tmp_path: Path) -> None:
+    put(tmp_path / "tree/closed/Acme/results/x/EDSR/SingleStream/log_performance", "damaged")
+    home = tmp_path / "home"
+    said, complained, status = outcome_of(home, "results", "import", str(tmp_path / "tree"))
+    assert (said, status) == ("", 2)
+    reason, error = complained.splitlines()
+    assert "has no effective_scenario" in reason
+    assert "1 file left out" in error
+    assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("nowhere",), "No such file"),
+        (("nowhere", "--round", "4"), "a round is named like v4.0"),
+        (("nowhere", "--round", "v4.0\n"), "a round is named like v4.0"),
+        (("/proc/self/mem",), "left out"),
+        (("empty",), "no result that can be imported"),
+    ],
+)
+def test_a_call_that_cannot_be_meant_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], why: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    said, complained, status = outcome_of(tmp_path / "home", "results", "import", *arguments)
+    assert (said, status) == ("", 2)
+    assert why in complained
+    assert "Traceback" not in complained
+
+
+def test_one_result_does_not_become_two_rounds(tmp_path: Path) -> None:
+    tree, home = mobile_round(tmp_path), tmp_path / "home"
+    printed_by(home, "results", "import", str(tree))
+    _, complained, status = outcome_of(home, "results", "import", str(tree), "--round", "v3.1")
+    assert status == 2
+    assert "imported before as MLPerf Mobile v4.0" in complained
+
+
+def test_the_report_of_a_sweep_ranks_them(tmp_path: Path) -> None:
+    make(tmp_path / "store.sqlite")
+    with closing(SqliteStore.open_reader(tmp_path / "store.sqlite", pytest.fail)) as store:
+        ours = next(r for r in store.results() if not r.virtual and r.validity == "VALID")
+    metric = load_catalog().scenarios[ours.scenario].metric
+    theirs = imported(workload=ours.workload).model_copy(
+        update={
+            "knobs": ours.knobs,
+            "scenario": ours.scenario,
+            "metrics": {metric: ours.metrics[metric]},
+        }
+    )
+    ImportedResults(tmp_path).keep([theirs])
+    page = tmp_path / "page.html"
+    printed_by(tmp_path, "results", "report", ours.sweep_id, "-o", str(page))
+    assert "rocket_9" not in page.read_text()
+    printed_by(tmp_path, "results", "report", ours.sweep_id, "-o", str(page), "--imported")
+    assert "Acme rocket_9" in page.read_text()

@@ -125,6 +125,7 @@ VALUES: Final[list[tuple[tuple[str, ...], tuple[str, str]]]] = [
     (("profile", "show", ".", "--top"), ("0", "all")),
     (("profile", "diff", ".", ".", "--top"), ("0", "all")),
     (("profile", "advise", ".", "--top"), ("0", "all")),
+    (("profile", "budget", ".", "--top"), ("0", "all")),
     (("profile", "import", "absent", "--time-limit"), ("0", "5")),
     (("profile", "topdown"), ("absent", ".")),
     ((*BENCH, "--width"), ("inf", "0")),

@@ -79,15 +79,6 @@ def test_json_is_all_that_is_on_standard_output(homes: tuple[Path, Run]) -> None
     assert "3 tries" in complained
 
 
-def test_a_further_try_needs_the_farm(homes: tuple[Path, Run]) -> None:
-    home, run = homes
-    call = ("results", "replicate", run.run_id, "--tries", "4", "--wait", "0s")
-    said, complained, status = outcome_of(home, *call)
-    assert status == 2, said
-    assert f"carry on session {run.run_id}-2" in complained
-    assert "it is lost" in complained
-
-
 def test_mistakes_are_one_line(homes: tuple[Path, Run]) -> None:
     home, run = homes
     assert "there is no such run" in complaint_of(home, "results", "replicate", "nope")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli import suite_run
+from controller.cli import session_farm, suite_run
 from controller.cli.suite_view import show_session
 from controller.contracts.catalog import load_catalog
-from controller.contracts.device import Device, DeviceKind, RegisteredDevice
+from controller.contracts.device import Device, DeviceKind, DeviceState, RegisteredDevice
 from controller.contracts.errors import UserError
 from controller.contracts.records import SweepRecord
 from controller.contracts.result import Blame, Failure, Measurement, Result, Validity
@@ -20,7 +20,8 @@ from controller.contracts.suite_rules import load_suites
 from controller.contracts.suite_session import NOT_VERIFIED, SessionSummary
 from controller.contracts.sweep import Cell
 from controller.contracts.units import Unit
-from controller.runtime.suite_runner import SessionRunner
+from controller.runtime.fleet import DeviceOverview
+from controller.runtime.suite_runner import SessionRunner, Timer
 from controller.runtime.suite_sessions import read_sessions, session_ids
 from controller.scheduling.binding import runs_of
 from controller.scheduling.model_files import needed_files
@@ -270,3 +271,39 @@ def test_an_option_for_one_task_wins_over_that_for_all() -> None:
     tasks = ["mosaic", "edsr"]
     found = suite_run._by_task("numerics", ["edsr=fp32", "int8"], tasks)
     assert found == {"mosaic": "int8", "edsr": "fp32"}
+
+
+def seen(state: DeviceState) -> DeviceOverview:
+    return DeviceOverview(
+        device=DEVICE.device,
+        name=PHONE,
+        agent_id=AGENT.agent.id,
+        state=state,
+        since=1.0,
+        who="",
+        why="unplugged",
+        run_id=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("states", "end", "slept"),
+    [
+        ([DeviceState.READY], DeviceState.READY, 0),
+        ([DeviceState.QUARANTINED], DeviceState.QUARANTINED, 0),
+        ([DeviceState.OFFLINE, DeviceState.LOST, DeviceState.BUSY], DeviceState.BUSY, 2),
+        ([DeviceState.OFFLINE] * 1000, DeviceState.OFFLINE, session_farm.RETURN_S),
+    ],
+)
+def test_a_device_that_is_away_is_waited_for_a_while(
+    states: list[DeviceState],
+    end: DeviceState,
+    slept: float,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    naps: list[float] = []
+    looks = map(seen, states)
+    timer = Timer(lambda: sum(naps), naps.append)
+    assert session_farm.once_back(lambda: next(looks), timer).state is end
+    assert sum(naps) == slept
+    assert ("(unplugged); waiting 120 s for it" in capsys.readouterr().out) == bool(slept)

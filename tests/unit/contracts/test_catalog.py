@@ -11,6 +11,7 @@ import pytest
 from controller.contracts import catalog as catalog_module
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog, load_catalog, runs
+from controller.contracts.documents import load_yaml
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.manifests import Knob, ScenarioManifest, StackManifest, WorkloadManifest
 from controller.scheduling.expansion import cells_of
@@ -197,6 +198,46 @@ def test_a_users_task_lists_no_folder(tmp_path: Path, monkeypatch: pytest.Monkey
     )
     with pytest.raises(SweepInvalid, match="choices_in"):
         load_catalog()
+
+
+def test_the_project_s_manifests_are_parsed_once_and_a_user_s_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = list[bytes]()
+
+    def counted(raw: bytes) -> object:
+        parsed.append(raw)
+        return load_yaml(raw)
+
+    monkeypatch.setattr(catalog_module, "load_yaml", counted)
+    monkeypatch.setenv("BENCHFARM_MODELS", str(tmp_path))
+    ours = (ROOT / "models/manifests/workloads/shapes_classifier.yaml").read_text()
+    task = tmp_path / "tasks/mine.yaml"
+    task.parent.mkdir()
+    first = load_catalog()
+    for title in ("One", "Another"):
+        named = ours.replace("name: shapes_classifier", "name: mine")
+        lines = (f"title: {title}" if x.startswith("title:") else x for x in named.splitlines())
+        task.write_text("\n".join(lines))
+        parsed.clear()
+        found = load_catalog()
+        assert parsed == [task.read_bytes()]
+        assert found.workloads["mine"].title == title
+        assert found.workloads["shapes_classifier"] == first.workloads["shapes_classifier"]
+
+
+def test_a_manifest_of_the_project_that_has_changed_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "other_parts" / "manifests" / "scenarios" / "training.yaml"
+    path.parent.mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    ours = next(p for p in catalog_module._manifest_files("scenarios") if p.name == path.name)
+    for title in ("One", "Another"):
+        lines = ours.read_text().splitlines()
+        path.write_text("\n".join(f"title: {title}" if "title:" in x else x for x in lines))
+        (found,) = catalog_module._by_name(ScenarioManifest, "scenarios", ("other_parts",)).values()
+        assert found.title == title
 
 
 def test_a_scenario_of_a_workload_that_is_not_there_is_refused(

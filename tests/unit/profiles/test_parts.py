@@ -18,9 +18,12 @@ from controller.profiles.assembling import (
     under_roofline,
 )
 from controller.profiles.attribution import PRIMITIVE, attribute
+from controller.profiles.budget import budget_of
 from controller.profiles.marks import MODULE, PHASE, STEP
-from controller.profiles.model import Profile
+from controller.profiles.model import KernelRow, Place, Profile
+from controller.profiles.parts import NO_PHASE
 from controller.profiles.trace import Event
+from controller.reports.budget_lines import budget_lines
 from controller.reports.profile_lines import Lines, kind_lines, module_lines, op_lines
 from tests.support.planted_step import CONVOLUTION, REORDER
 
@@ -126,3 +129,71 @@ def test_sums_over_threads_agree_and_no_headroom_is_above_the_step(
     if totals(ops)[1] > STEP_S * (1 + 1e-6):
         assert profile.summary.headroom_s is None
         assert "more than the step" in profile.summary.notes[-1]
+
+
+BETWEEN = ("at_peak_s", "above_roof_s", "no_roof_s", "waiting_s", "in_no_op_s")
+
+
+@given(trees(), st.integers(1, 3))
+def test_a_budget_adds_up_to_the_step_in_every_direction(forest: list[Tree], steps: int) -> None:
+    profile = profile_of([forest], steps)
+    found = budget_of(profile)
+    assert found.step.seconds == pytest.approx(STEP_S)
+    assert found.step.above_roof_s == pytest.approx(profile.summary.headroom_s or 0.0)
+    assert found.step.waiting_s <= (profile.summary.waiting_s or 0.0) + 1e-9
+    for line in (found.step, *found.phases, *found.operations):
+        assert sum(getattr(line, name) for name in BETWEEN) == pytest.approx(line.seconds)
+    for lines in (found.phases, found.operations):
+        for name in ("seconds", *BETWEEN):
+            whole = getattr(found.step, name)
+            assert sum(getattr(line, name) for line in lines) == pytest.approx(whole, abs=1e-12)
+    lost = [line.between_s for line in found.operations]
+    assert lost == sorted(lost, reverse=True)
+
+
+def test_a_budget_tells_what_is_in_between() -> None:
+    """Two products of 10 ms in all need 1 ms each by the roofline; a sine has no known roof."""
+    kernel = Place(phase="forward", op="aten::mm", kernel="aten::mm")
+    sine = Place(phase="backward", op="aten::sin", kernel="aten::sin")
+    waiting = Place(phase="backward", kernel="cudaStreamSynchronize")
+    profile = Profile(
+        summary=ProfileSummary(steps=1, step_s=0.04, op_threads=1),
+        kernels=(
+            KernelRow(place=kernel, calls=2, self_s=0.01, total_s=0.01, attainable_s=0.001),
+            KernelRow(place=sine, calls=1, self_s=0.005, total_s=0.005),
+            KernelRow(place=waiting, calls=1, self_s=0.015, total_s=0.015),
+            KernelRow(place=Place(), calls=1, self_s=0.01, total_s=0.01),
+        ),
+        primitives=(),
+    )
+    found = budget_of(profile)
+    phases = {line.phase: line for line in found.phases}
+    assert list(phases) == ["forward", "backward", NO_PHASE]
+    assert phases["forward"].at_peak_s == pytest.approx(0.002)
+    assert phases["forward"].above_roof_s == pytest.approx(0.008)
+    assert (phases["backward"].no_roof_s, phases["backward"].waiting_s) == (0.005, 0.015)
+    assert phases[NO_PHASE].in_no_op_s == 0.01
+    assert found.faster_at_peaks == pytest.approx(0.04 / 0.002)
+    assert found.faster_without_headroom == pytest.approx(0.04 / 0.032)
+    said = list(budget_lines(found, profile.summary))
+    assert (
+        said[0]
+        == "at the measured peaks: 2 ms of 40 ms, 20.00 times as fast, if all else took no time"
+    )
+    assert said[1] == "without the 8 ms above known roofs alone: 1.25 times as fast"
+
+
+def test_a_budget_without_roofs_says_so() -> None:
+    place = Place(phase="forward", op="aten::mm", kernel="aten::mm")
+    profile = Profile(
+        summary=ProfileSummary(
+            steps=1, step_s=0.01, op_threads=1, validity="INVALID", reasons=("not quiet",)
+        ),
+        kernels=(KernelRow(place=place, calls=1, self_s=0.01, total_s=0.01),),
+        primitives=(),
+    )
+    found = budget_of(profile)
+    assert found.faster_at_peaks is None
+    reason, none = budget_lines(found, profile.summary)
+    assert reason == "INVALID: not quiet"
+    assert none.startswith("no roof is known")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from controller.profiles.parts import NO_PHASE
 from controller.reports.html.profile import FOUND, TOP, profile_html
 from controller.reports.html.profile_charts import (
     LEAST_SHARE,
@@ -17,7 +18,7 @@ from controller.reports.html.profile_charts import (
     tree_of,
 )
 from controller.reports.html.profiles import profiles_html, share_rows
-from controller.reports.profile_lines import NO_PHASE, OUTSIDE, kind_lines, phase_lines
+from controller.reports.profile_lines import OUTSIDE, kind_lines, phase_lines
 from tests.support.planted_profile import HEAD, kernel, profile, step
 
 

@@ -1,0 +1,180 @@
+"""What a published run measured, from LoadGen's log or from the app's JSON. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from controller.contracts.result import Environment, Measurement, Validity
+from controller.contracts.units import Unit
+from controller.imported.app_json import AppResult, AppRun
+from controller.imported.layout import SCENARIOS
+from controller.loadgen import logs
+
+_PERFORMANCE: Final = "PerformanceOnly"
+_NUMBERS: Final = ("_ns", "_count", "_per_sec", "_per_second", "_overhead")
+"""How the names of LoadGen's figures end."""
+LONGEST: Final = 200
+"""Characters of a reason that are repeated."""
+
+
+class LeftOut(ValueError):
+    """Something published that is not imported; its text is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The performance of one published run."""
+
+    scenario: str
+    validity: Validity
+    reasons: tuple[str, ...]
+    metrics: dict[str, Measurement]
+    environment: Environment
+    started_at: float
+    queries: int | None
+    """If known."""
+
+
+def from_log(text: str) -> Measured:
+    """Return what `mlperf_log_detail.txt` says; raises LeftOut."""
+    try:
+        return _from_log(logs.DetailLog.parse(text))
+    except logs.LogUnreadable as error:
+        raise LeftOut(str(error)[:LONGEST]) from error
+    except (ValueError, TypeError, ArithmeticError) as error:
+        said = f"a value in it is not what LoadGen writes there: {error}"
+        raise LeftOut(said[:LONGEST]) from error
+
+
+def _from_log(log: logs.DetailLog) -> Measured:
+    scenario = SCENARIOS.get(str(log["effective_scenario"]))
+    if scenario is None:
+        raise LeftOut(f"no scenario of ours is {log['effective_scenario']!s:.40}")
+    if (mode := log["effective_test_mode"]) != _PERFORMANCE:
+        raise LeftOut(f"its test mode is {mode!s:.40}, not {_PERFORMANCE}")
+    why = tuple(reason[:LONGEST] for reason in logs.objections(log))
+    queries = log["result_query_count"]
+    return Measured(
+        scenario=scenario,
+        validity=Validity.INVALID if why else Validity.VALID,
+        reasons=why,
+        metrics=_metrics(log, scenario),
+        environment={
+            "loadgen": str(log["loadgen_version"])[:LONGEST],
+            "loadgen_seeds": tuple(logs.seeds(log)),
+            **{name: _count(value) for name, value in logs.asked(log, scenario).items()},
+        },
+        started_at=moment_of(str(log["test_datetime"])),
+        queries=queries if isinstance(queries, int) else None,
+    )
+
+
+def _metrics(log: logs.DetailLog, scenario: str) -> dict[str, Measurement]:
+    for name, value in log.values.items():
+        if name.endswith(_NUMBERS) and isinstance(value, bool):  # which Python takes for 0 or 1
+            raise TypeError(f"{name} is {value}")
+    metrics = {"duration": _positive(logs.duration_s(log, scenario), Unit.SECONDS)}
+    rate = logs.throughput(log, scenario)
+    if rate is not None:
+        metrics["throughput"] = _positive(rate, Unit.SAMPLES_PER_SECOND)
+    if scenario != "offline":
+        for name, seconds in logs.latency_metrics(log, scenario).items():
+            metrics[name] = _positive(seconds, Unit.SECONDS)
+    return metrics
+
+
+def _positive(value: float, unit: Unit) -> Measurement:
+    if not math.isfinite(value) or value <= 0:
+        raise ValueError(f"{value!s:.40} is no positive number")
+    return Measurement(value=float(value), unit=unit)
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{value!s:.40} is no count")
+    return value
+
+
+def from_app(result: AppResult) -> Measured:
+    """Return what the app's JSON says of one benchmark; raises LeftOut."""
+    scenario = SCENARIOS.get(result.loadgen_scenario)
+    run = result.performance_run
+    if scenario not in ("single_stream", "offline"):
+        raise LeftOut(f"the app has no scenario {result.loadgen_scenario:.40}")
+    if run is None or run.rate is None:
+        raise LeftOut("it has no performance run")
+    if run.valid is None:
+        raise LeftOut("it does not say whether LoadGen called the run valid")
+    try:
+        metrics = _app_metrics(run, run.rate, scenario)
+    except ValueError as error:
+        raise LeftOut(f"a figure in it is not one: {error}") from error
+    why = () if run.valid else ("LoadGen called the run INVALID; the app's JSON does not say why",)
+    return Measured(
+        scenario=scenario,
+        validity=Validity.INVALID if why else Validity.VALID,
+        reasons=why,
+        metrics=metrics,
+        environment=_app_facts(result),
+        started_at=moment_of(run.start_datetime),
+        queries=run.loadgen.query_count if run.loadgen else None,
+    )
+
+
+def _app_metrics(run: AppRun, rate: float, scenario: str) -> dict[str, Measurement]:
+    metrics: dict[str, Measurement] = {}
+    if run.duration_s is not None:
+        metrics["duration"] = _positive(run.duration_s, Unit.SECONDS)
+    if scenario == "offline":
+        return metrics | {"throughput": _positive(rate, Unit.SAMPLES_PER_SECOND)}
+    said = run.loadgen.latency90 if run.loadgen else None
+    p90 = said if said is not None else 1 / _positive(rate, Unit.SAMPLES_PER_SECOND).value
+    metrics["latency_p90"] = _positive(p90, Unit.SECONDS)
+    if run.loadgen and run.loadgen.latency_mean is not None:
+        metrics["latency_mean"] = _positive(run.loadgen.latency_mean, Unit.SECONDS)
+    return metrics
+
+
+def _app_facts(result: AppResult) -> Environment:
+    settings = result.backend_settings
+    least_ms = result.min_duration_ms
+    if result.min_duration is not None:
+        least_ms = result.min_duration * 1e3
+    said: Mapping[str, str | int | float | None] = {
+        "min_query_count": result.min_samples,
+        "min_duration_ms": least_ms,
+        "delegate": settings.delegate or settings.accelerator_desc or None,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def accuracy_from(result: AppResult, metric: str) -> Measurement | None:
+    """Return the accuracy of an app's accuracy run; None if it has none."""
+    run = result.accuracy_run
+    number = run.accuracy.number if run and run.accuracy else None
+    if number is None:
+        return None
+    return accuracy_as(metric, number)
+
+
+def accuracy_as(metric: str, fraction: float) -> Measurement:
+    """Return an accuracy as we have it: PSNR, of which the app's 1 is 100 dB, in dB."""
+    if metric == "PSNR":
+        return Measurement(value=fraction * 100, unit=Unit.DECIBELS)
+    return Measurement(value=fraction, unit=Unit.FRACTION)
+
+
+def moment_of(text: str) -> float:
+    """Return ISO 8601 as seconds since the epoch, UTC unless it says otherwise; raises LeftOut."""
+    try:
+        moment = datetime.fromisoformat(text)
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError) as error:
+        raise LeftOut(f"its time {text[:40]!r} is none") from error
+    if not 0 <= seconds < 2**33:
+        raise LeftOut(f"its time {text[:40]!r} is none")
+    return seconds

@@ -1,0 +1,266 @@
+"""Published trees and JSON as results: what is right in them, and each thing that can be wrong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from controller.contracts.catalog import load_catalog
+from controller.contracts.device import DeviceKind
+from controller.contracts.imported import ImportedResult, ImportForm
+from controller.contracts.result import Validity
+from controller.contracts.work import work_of
+from controller.imported.published import Published, read_published
+from tests.support.published_trees import (
+    P90_NS,
+    facts_of,
+    inference_round,
+    log_of,
+    mobile_round,
+    put,
+)
+
+CATALOG = load_catalog()
+TASK = "closed/Acme/results/rocket_9/mobilenetEdgeTPU/SingleStream/log_performance"
+
+
+def read(path: Path, round_: str | None = None) -> Published:
+    return read_published(path, CATALOG, round_)
+
+
+def named(found: Published) -> dict[tuple[str, str, str], ImportedResult]:
+    return {(r.imported.system, r.workload, r.scenario): r for r in found.results}
+
+
+def test_a_round_of_mlperf_mobile_is_read_in_every_layout(tmp_path: Path) -> None:
+    found = read(mobile_round(tmp_path))
+    assert found.left_out == []
+    results = named(found)
+    assert sorted(results) == [
+        ("app_1", "edsr", "single_stream"),
+        ("only_one", "mobilebert", "single_stream"),
+        ("only_one", "mobiledet", "single_stream"),
+        ("rocket_9", "mobilenet_edgetpu", "offline"),
+        ("rocket_9", "mobilenet_edgetpu", "single_stream"),
+        ("rocket_9", "mosaic", "single_stream"),
+    ]
+    assert {r.imported.round for r in found.results} == {"v4.0"}
+    assert {r.validity for r in found.results} == {Validity.VALID}
+    assert {r.device_kind for r in found.results} == {DeviceKind.ANDROID}
+    one = results["rocket_9", "mobilenet_edgetpu", "single_stream"]
+    assert one.metrics["latency_p90"].value == P90_NS / 1e9
+    assert one.metrics["top1"].value == 0.76
+    assert one.stack == "acmenn"
+    assert one.environment["soc"] == "R9"
+    assert one.environment["delegate"] == "NPU0"
+    assert one.environment["loadgen"] == "4.0 @ 0123abcdef"
+    assert one.imported.source == f"{TASK}/mlperf_log_detail.txt"
+    assert one.imported.described["system.SoC_ID"] == "R9"
+    assert one.imported.division == "closed"
+    offline = results["rocket_9", "mobilenet_edgetpu", "offline"]
+    assert offline.metrics["throughput"].value == 5000.5
+    assert offline.metrics["top1"].value == 0.75
+    edsr = results["app_1", "edsr", "single_stream"]
+    assert edsr.metrics["PSNR"].value == pytest.approx(33.58)
+    assert "top1" not in results["rocket_9", "mosaic", "single_stream"].metrics
+
+
+def test_its_work_is_that_of_a_run_of_ours_by_the_same_rules(tmp_path: Path) -> None:
+    for result in read(mobile_round(tmp_path)).results:
+        knobs = CATALOG.workloads[result.workload].knobs
+        ours = {name: knob.default for name, knob in knobs.items()} | {"suite_version": "v4.0"}
+        theirs = work_of(CATALOG, result.workload, result.scenario, result.stack, result.knobs)
+        assert theirs == work_of(CATALOG, result.workload, result.scenario, "litert", ours)
+
+
+@pytest.mark.parametrize("part", ["closed", "closed/Acme", "closed/Acme/results/rocket_9"])
+def test_a_part_of_a_tree_gives_the_same_results(tmp_path: Path, part: str) -> None:
+    root = mobile_round(tmp_path)
+    whole = {r.run_id: r.imported.source for r in read(root).results}
+    some = {r.run_id: r.imported.source for r in read(root / part).results}
+    assert some.items() <= whole.items()
+    assert len(some) == (6 if part == "closed" else 3)
+
+
+def test_the_same_tree_elsewhere_gives_the_same_results(tmp_path: Path) -> None:
+    here, there = mobile_round(tmp_path / "a"), mobile_round(tmp_path / "b" / "results")
+    assert read(here).results == read(there).results
+
+
+def test_without_the_repositorys_name_the_seeds_say_the_round(tmp_path: Path) -> None:
+    root = mobile_round(tmp_path).rename(tmp_path / "tree")
+    assert {r.imported.round for r in read(root).results} == {"v4.0"}
+    assert {r.imported.round for r in read(root, "v3.1").results} == {"v3.1"}
+    strange = {**facts_of(), "effective_qsl_rng_seed": 7}
+    lone = root / "closed/Lone/results/mobileBert/SingleStream/log_performance"
+    put(lone, log_of(strange))
+    (line,) = read(root).left_out
+    assert "give it with --round" in line
+
+
+def test_only_edge_cpus_of_mlperf_inference_are_read(tmp_path: Path) -> None:
+    found = read(inference_round(tmp_path))
+    (one,) = found.results
+    assert (one.workload, one.scenario, one.device_kind) == (
+        "resnet50",
+        "single_stream",
+        DeviceKind.CPU_HOST,
+    )
+    assert one.imported.title == "MLPerf Inference v4.0"
+    assert one.environment["cpu_model"] == "Acme Core 3"
+    assert one.metrics["top1"].value == pytest.approx(0.76014)
+    assert sorted(line.partition(": ")[2] for line in found.left_out) == [
+        "it has accelerators (accelerators_per_node 1)",
+        "its system_type is datacenter, not edge",
+    ]
+
+
+def test_a_log_of_an_accuracy_run_of_another_session_gives_no_accuracy(tmp_path: Path) -> None:
+    root = mobile_round(tmp_path)
+    put(root / TASK, log_of({**facts_of(), "result_query_count": 29_999}))
+    results = [r for r in read(root).results if r.imported.system == "rocket_9"]
+    logs = {r.imported.form: r for r in results if r.workload == "mobilenet_edgetpu"}
+    assert (
+        "top1"
+        not in next(
+            r
+            for r in results
+            if r.imported.form is ImportForm.LOGS and r.imported.source.startswith(TASK)
+        ).metrics
+    )
+    assert set(logs) == {ImportForm.LOGS, ImportForm.APP}
+
+
+def _log(change: Callable[[dict[str, object]], dict[str, object]]) -> Callable[[Path], None]:
+    def write(root: Path) -> None:
+        put(root / TASK, log_of(change(facts_of())))
+
+    return write
+
+
+def _without(key: str) -> Callable[[Path], None]:
+    return _log(lambda facts: {k: v for k, v in facts.items() if k != key})
+
+
+def _with(**changes: object) -> Callable[[Path], None]:
+    return _log(lambda facts: {**facts, **changes})
+
+
+def _text(text: str) -> Callable[[Path], None]:
+    def write(root: Path) -> None:
+        put(root / TASK, text)
+
+    return write
+
+
+def _bytes(content: bytes) -> Callable[[Path], None]:
+    def change(root: Path) -> None:
+        (root / TASK / "mlperf_log_detail.txt").write_bytes(content)
+
+    return change
+
+
+def _linked(root: Path) -> None:
+    log = root / TASK / "mlperf_log_detail.txt"
+    log.unlink()
+    log.symlink_to("/etc/passwd")
+
+
+def _fifo(root: Path) -> None:
+    log = root / TASK / "mlperf_log_detail.txt"
+    log.unlink()
+    os.mkfifo(log)
+
+
+def _huge(root: Path) -> None:
+    with (root / TASK / "mlperf_log_detail.txt").open("r+b") as file:
+        file.truncate(33 * 2**20)
+
+
+def _misplaced(root: Path) -> None:
+    (root / TASK).rename(root / "closed/Acme/results/rocket_9/mobilenetEdgeTPU/log_x")
+
+
+def _p90(value: object) -> Callable[[Path], None]:
+    return _with(**{"result_90.00_percentile_latency_ns": value})
+
+
+VIOLATIONS: list[tuple[str, Callable[[Path], None], str]] = [
+    ("empty", _text(""), "mlperf_log_detail.txt has no effective_scenario"),
+    ("foreign", _text("Hello\n" * 5), "has no effective_scenario"),
+    ("cut in a line", _text(log_of(facts_of())[:-30]), "in ':::MLLOG"),
+    ("no JSON", _text(':::MLLOG {"key": \n'), "in ':::MLLOG"),
+    ("NaN", _text(log_of({**facts_of(), "result_min_latency_ns": float("nan")})), "NaN"),
+    ("infinite", _text(log_of({**facts_of(), "result_max_latency_ns": 1e400})), "Infinity"),
+    ("nested", _text(":::MLLOG " + "[" * 100_000 + "\n"), "in ':::MLLOG"),
+    ("not text", _bytes(b"\xff\xfe\x00"), "byte 0 is not UTF-8 text"),
+    ("zeros", _bytes(b"\0" * 1000), "has no effective_scenario"),
+    ("huge", _huge, "it has more than 33554432 bytes"),
+    ("link", _linked, "a symbolic link, which is not followed"),
+    ("fifo", _fifo, "it is not a regular file"),
+    ("other folder", _misplaced, "it lies in no folder as the rounds have it"),
+    ("no percentile", _without("result_90.00_percentile_latency_ns"), "has no result_90.00"),
+    ("no verdict", _without("result_validity"), "has no result_validity"),
+    ("no time", _without("test_datetime"), "has no test_datetime"),
+    ("no seeds", _without("effective_qsl_rng_seed"), "has no effective_qsl_rng_seed"),
+    ("no version", _without("loadgen_version"), "has no loadgen_version"),
+    ("no count", _without("result_query_count"), "has no result_query_count"),
+    ("text for a number", _p90("2000000"), "not what LoadGen writes there"),
+    ("true for a number", _with(effective_min_query_count=True), "not what LoadGen writes there"),
+    ("true for a time", _p90(True), "not what LoadGen writes there"),
+    ("list for a number", _p90([1]), "not what LoadGen writes there"),
+    ("negative", _p90(-1), "no positive number"),
+    ("zero", _p90(0), "no positive number"),
+    ("no rate", _with(result_qps_with_loadgen_overhead=0), "not what LoadGen writes there"),
+    ("beyond a double", _p90(10**400), "not what LoadGen writes there"),
+    ("other scenario", _with(effective_scenario="Offline"), "has no result_samples_per_second"),
+    ("unknown scenario", _with(effective_scenario="Sideways"), "no scenario of ours"),
+    ("accuracy log", _with(effective_test_mode="AccuracyOnly"), "its test mode is AccuracyOnly"),
+    ("year 9999999", _with(test_datetime="9999999-01-01"), "its time '9999999-01-01' is none"),
+    ("before 1970", _with(test_datetime="1900-01-01T00:00:00Z"), "is none"),
+]
+
+
+@pytest.mark.parametrize(
+    ("violate", "why"), [v[1:] for v in VIOLATIONS], ids=[v[0] for v in VIOLATIONS]
+)
+def test_a_damaged_log_is_left_out_with_one_line_and_the_rest_is_read(
+    tmp_path: Path, violate: Callable[[Path], None], why: str
+) -> None:
+    root = mobile_round(tmp_path)
+    (root / "closed/Acme/results/rocket_9/result.json").unlink()
+    violate(root)
+    found = read(root)
+    assert len(found.results) == 5
+    (line,) = found.left_out
+    assert why in line
+    assert "\n" not in line
+    assert line.startswith("closed/Acme/")
+    assert len(line) < 400
+
+
+def test_a_log_in_the_wrong_folder_is_left_out(tmp_path: Path) -> None:
+    root = mobile_round(tmp_path)
+    put(root / TASK, log_of(facts_of("Offline")))
+    assert any("its folder says single_stream, the log offline" in x for x in read(root).left_out)
+
+
+INVALID = [
+    ({"result_validity": "INVALID", "result_min_duration_met": False}, "too short"),
+    ({"result_validity": "INVALID", "result_min_queries_met": False}, "too few queries"),
+    ({"result_validity": "INVALID", "early_stopping_met": False, "early_stopping_result": "x"}, ""),
+]
+
+
+@pytest.mark.parametrize(("facts", "why"), INVALID)
+def test_what_loadgen_called_invalid_stays_so(
+    tmp_path: Path, facts: dict[str, object], why: str
+) -> None:
+    root = mobile_round(tmp_path)
+    put(root / TASK, log_of({**facts_of(), **facts}))
+    (one,) = [r for r in read(root).results if r.imported.source.startswith(TASK)]
+    assert one.validity is Validity.INVALID
+    assert why in one.reasons[0]
