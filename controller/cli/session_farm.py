@@ -66,7 +66,8 @@ class DeviceFarm:
 
     def _require_usable(self) -> None:
         """Say what the device is busy with; raise UserError if nothing runs on it."""
-        found = once_back(self._overview, Timer())
+        # Without a farm, nothing brings it back.
+        found = once_back(self._overview, Timer()) if home().cluster() else self._overview()
         seen = f"it is {found.state}" + (f": {found.why}" if found.why else "")
         if found.state in UNUSABLE:
             remedy = f"Bring it back, then continue with `{continuing_call()}`."
