@@ -44,7 +44,7 @@ from controller.profiles.dates import date_of
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.files import write
 from controller.profiles.model import Profile
-from controller.profiles.projecting import projected, replays_of, samples_of
+from controller.profiles.projecting import projected, refused_told, replays_of, samples_of
 from controller.profiles.roofs import peaks_of, raised_by, raises_told
 from controller.profiles.validity import judged, unlikely
 
@@ -147,7 +147,8 @@ class ProfiledRunner:
         replayed = read_json(_REPLAYED, Path(done.artefacts["replay_times"]), MAX_REPLAYED_BYTES)
         with (folder / LOG).open("rb") as log:
             samples = await asyncio.to_thread(samples_of, log, replayed)
-        return projected(profile, samples, *steps), done
+        found = projected(profile, samples, *steps)
+        return noted(found, *refused_told(found, replayed)), done
 
     async def _counted(
         self, spec: WorkerSpec, profile: Profile, on_progress: Callable[[Progress], None]

@@ -139,21 +139,32 @@ def kernel_call(task: KernelReplay) -> Callable[[], object]:
         for index, (dims, strides, dtype) in enumerate(zip(*inputs, strict=True))
     ]
 
+    run = _handed_over(op, arguments)
+
     def call() -> object:
-        with torch.no_grad():
-            return op(*arguments)
+        with torch.set_grad_enabled(task.trains):
+            return run()
 
-    return _with_gradients(op, arguments) if task.gradients else call
+    return _with_gradients(run, arguments) if task.gradients else call
 
 
-def _with_gradients(op: Callable[..., Any], arguments: list[Any]) -> Callable[[], object]:
+def _handed_over(op: Any, arguments: list[Any]) -> Callable[[], Any]:  # noqa: ANN401 - an operator
+    """Return a call with the arguments, which traces list in order, also those only by name."""
+    declared = op._schema.arguments if hasattr(op, "_schema") else []
+    first = next((n for n, one in enumerate(declared) if one.kwarg_only), len(arguments))
+    by_name = zip(declared[first:], arguments[first:], strict=False)
+    named = {one.name: value for one, value in by_name if value is not None}
+    return partial(op, *arguments[:first], **named)
+
+
+def _with_gradients(run: Callable[[], Any], arguments: list[Any]) -> Callable[[], object]:
     """Return a call of a kernel and of the gradients of its tensors, by its first output."""
     learned = [one for one in arguments if isinstance(one, torch.Tensor)]
     for one in learned:
         one.requires_grad_()
 
     def call() -> object:
-        found = op(*arguments)
+        found = run()
         first = found if isinstance(found, torch.Tensor) else found[0]
         dense = first.to_dense() if first.is_mkldnn else first
         gradient = torch.full_like(dense, 1e-3)

@@ -39,6 +39,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
     "plan-training": Verb(
         "plan_training:plan_training", "Plan how long training to the quality target takes."
     ),
+    "publish": Verb("publish:publish", "Write static pages of results that others can check."),
     "completion": Verb("completion:completion", "Print the completion script of a shell."),
     "agent": Group(
         "Manage the agents that measure on each host.",
@@ -119,14 +120,16 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "explain": "Say why a run differs from earlier ones of its cell.",
             "replicate": "Measure a run's cell again; say whether it replicates.",
             "compare": "Compare two cells by their stored results.",
-            "export": "Write results to a JSON or CSV file.",
+            "export": "Write results to a file, or as a submission's tree.",
             "import": "Import published results, to rank beside yours.",
+            "verify": "Recompute a result from LoadGen's logs.",
         },
         {
             "list": "result_lists:list_results",
             "explain": "results_explain:explain_run",
             "replicate": "results_replicate:replicate",
             "export": "result_lists:export",
+            "verify": "results_verify:verify",
             "import": "results_import:import_results",
         },
     ),

@@ -170,7 +170,9 @@ def _notes(
 
 
 def export(
-    output: Annotated[Path, typer.Argument(help="File to write; its folder must exist.")],
+    output: Annotated[
+        Path, typer.Argument(help="File, or folder of mlperf-mobile; the one above must exist.")
+    ],
     sweep: OfSweep = None,
     tag: OfTags = None,
     device: OfDevice = None,
@@ -182,11 +184,15 @@ def export(
     until: Until = None,
     validity: OfValidity = None,
     form: Annotated[
-        Literal["json", "csv"],
-        typer.Option("--format", help="Format; csv has one line per metric."),
+        Literal["json", "csv", "mlperf-mobile", "app"],
+        typer.Option(
+            "--format",
+            help="Format; csv has one line per metric, mlperf-mobile is a submission's tree, app"
+            " the mobile app's JSON.",
+        ),
     ] = "json",
 ) -> None:
-    """Write results to a JSON or CSV file."""
+    """Write results to a file, or as a submission's tree."""
     asked = filter_of(
         tag=tag,
         workload=workload,
@@ -202,8 +208,18 @@ def export(
         results, count = store.selected_results(wanted)
         if not count:
             require_known(wanted, store, load_catalog())
+    if form in ("mlperf-mobile", "app"):
+        # Late: no other format needs it.
+        from controller.cli.results_submission import export_app_json, export_tree
+
+        return (
+            export_tree(results, output)
+            if form == "mlperf-mobile"
+            else export_app_json(results, output)
+        )
     write_file(output, as_csv(results) if form == "csv" else as_json(results))
     say(f"{len(results)} results written to {output}")
+    return None
 
 
 def _meant(

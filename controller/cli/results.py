@@ -17,6 +17,7 @@ from controller.cli import (
     results_explain,
     results_import,
     results_replicate,
+    results_verify,
 )
 from controller.cli.common import Json, reading, show_json, show_table
 from controller.cli.compare import show_comparison
@@ -45,6 +46,7 @@ app.command("list")(result_lists.list_results)
 app.command("explain")(results_explain.explain_run)
 app.command()(results_replicate.replicate)
 app.command()(result_lists.export)
+app.command()(results_verify.verify)
 app.command("import")(results_import.import_results)
 
 OP_PROFILE = "op_profile"

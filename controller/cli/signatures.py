@@ -19,6 +19,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "compare": "a=side b=side --workload=workload --scenario=scenario --device=device --knob=knob*"
     " --width= --time-limit= --json",
     "plan-training": "workload=workload --batch= --device=device* --output/-o= --json",
+    "publish": "folder= --sweep=sweep* --key= --currency= --imported",
     "completion": "shell=bash|zsh|fish",
     "agent start": "--head= --token-file= --label=* --metrics-address= --adb-server=*"
     " --cpu/--no-cpu --reconnect-timeout= --phone-power-cycle= --meter=",
@@ -72,7 +73,8 @@ SIGNATURES: Final[dict[str, str]] = {
     " --knob=knob* --sweep=sweep --force --json",
     "results export": "output= --sweep=sweep --tag=tag* --device=device --workload=workload"
     " --stack=stack --scenario=scenario --knob=knob* --since= --until="
-    " --validity=VALID|DISTURBED|INVALID --format=json|csv",
+    " --validity=VALID|DISTURBED|INVALID --format=json|csv|mlperf-mobile|app",
+    "results verify": "subject= --suite-version= --task= --json",
     "phone list": "--nearby --json",
     "phone connect": "address= --adb-server=",
     "phone pair": "address= code= --adb-server=",

@@ -19,6 +19,8 @@ class KernelReplay(Contract):
     dtypes: str
     """Names as in traces; OPAQUE before one: the tensor is given to oneDNN first."""
     values: str
+    trains: bool = False
+    """Whether gradients are on as it is called: torch then has oneDNN train (FWD_D)."""
     gradients: bool = False
     """Whether each call computes the gradients of its tensors, too."""
     bytes: float = 0.0

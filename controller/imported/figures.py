@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Final
 
 from controller.contracts.result import Environment, Measurement, Validity
@@ -164,8 +165,18 @@ def accuracy_from(result: AppResult, metric: str) -> Measurement | None:
 def accuracy_as(metric: str, fraction: float) -> Measurement:
     """Return an accuracy as we have it: PSNR, of which the app's 1 is 100 dB, in dB."""
     if metric == "PSNR":
-        return Measurement(value=fraction * 100, unit=Unit.DECIBELS)
+        return Measurement(value=_shifted(fraction, 2), unit=Unit.DECIBELS)
     return Measurement(value=fraction, unit=Unit.FRACTION)
+
+
+def as_fraction(accuracy: Measurement) -> float:
+    """Return an accuracy as the app has it; the inverse of `accuracy_as`."""
+    return _shifted(accuracy.value, -2) if accuracy.unit is Unit.DECIBELS else accuracy.value
+
+
+def _shifted(value: float, places: int) -> float:
+    """Return a float whose shortest decimal has its point moved: times 100 would round."""
+    return float(Decimal(repr(value)).scaleb(places))
 
 
 def moment_of(text: str) -> float:

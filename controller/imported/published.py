@@ -70,7 +70,7 @@ class _Reader:
     def __init__(self, tree: Tree, catalog: Catalog, rounds: Rounds) -> None:
         self._found = Published(left_out=list(tree.refused))
         self._tree, self._catalog, self._rounds = tree, catalog, rounds
-        self._systems: defaultdict[tuple[str, ...], dict[str, dict[str, Scalar]]]
+        self._systems: defaultdict[tuple[str, ...], dict[str, tuple[str, dict[str, Scalar]]]]
         self._systems = defaultdict(dict)
         self._accuracies: dict[_Task, tuple[str, Measurement]] = {}
         self._entries = Entries()
@@ -114,7 +114,7 @@ class _Reader:
     def _read_system(self, path: PurePosixPath) -> None:
         raw = load_json(self._text(path, MOST_SYSTEM_BYTES), MOST_SYSTEM_BYTES)
         owner = self._parts(path)[:-2]
-        self._systems[owner][path.stem.lower()] = system.flat(raw)
+        self._systems[owner][path.stem.lower()] = path.stem, system.flat(raw)
 
     def _read_session(self, path: PurePosixPath) -> None:
         text = self._text(path, app_json.MOST_BYTES)
@@ -201,8 +201,9 @@ class _Reader:
         """Return a system's name and description; of a submitter with one, it has no folder."""
         known = self._systems.get(owner.place, {})
         if not name and len(known) == 1:
-            return next(iter(known.items()))
-        return name or owner.submitter, known.get(name.lower(), {})
+            return next(iter(known.values()))
+        _, described = known.get(name.lower(), ("", {}))
+        return name or owner.submitter, described
 
     def _source(self, owner: Owner | None, path: PurePosixPath) -> str:
         """Return a path from the division's folder on, so that it is the same in any folder."""

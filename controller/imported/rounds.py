@@ -22,6 +22,7 @@ class Rounds:
 
     def __init__(self, given: str | None) -> None:
         self._given = given
+        self._rounds = {rules.version for rules in load_suites()}
         seeds = {rules.seeds.said: rules.version for rules in load_suites() if rules.seeds}
         told = [rules.seeds.said for rules in load_suites() if rules.seeds]
         self._by_seeds: dict[tuple[Scalar, ...], str] = {
@@ -46,7 +47,7 @@ class Rounds:
     def of_app(self, parts: Sequence[str], entry: Entry) -> str:
         """Return the round of an app's result without logs; raises LeftOut."""
         version = re.match(r"\d{1,2}\.\d{1,2}", entry.session.build_info.version)
-        by_version = f"v{version[0]}" if version else None
+        by_version = f"v{version[0]}" if version and f"v{version[0]}" in self._rounds else None
         known = self._given or _by_path(parts) or _by_branch(entry) or by_version
         if known is None:
             raise LeftOut(_UNKNOWN)

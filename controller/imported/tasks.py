@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog
@@ -46,6 +46,34 @@ ACCURACY_METRIC: Final[Mapping[str, str]] = {
     "edsr": "PSNR",
     "resnet50": "top1",
 }
+
+
+class Published(NamedTuple):
+    """The names of one of MLPerf Mobile's tasks."""
+
+    folder: str
+    """In a round's tree."""
+    app: str
+    """Id in the app, from 3.0 on."""
+    app_offline: str = ""
+    """… of its offline scenario; empty if the app has none."""
+
+
+PUBLISHED: Final[Mapping[str, Published]] = {
+    "mobilenet_edgetpu": Published(
+        "mobilenetEdgeTPU", "image_classification", "image_classification_offline"
+    ),
+    "mobilenet_v4": Published(
+        "mobilenetV4", "image_classification_v2", "image_classification_offline_v2"
+    ),
+    "mobiledet": Published("mobiledetSSD", "object_detection"),
+    "ssd_mobilenet_v2": Published("ssdMobilenetV2", "object_detection"),
+    "deeplabv3_plus": Published("deeplabv3plus", "image_segmentation"),
+    "mosaic": Published("mosaic", "image_segmentation_v2"),
+    "mobilebert": Published("mobileBERT", "natural_language_processing"),
+    "edsr": Published("EDSR", "super_resolution"),
+}
+"""Workload → what the rounds call it."""
 _INFERENCE: Final[Mapping[str, str]] = {"resnet": "resnet50", "resnet50": "resnet50"}
 _LITE: Final = 100
 """Samples of SQuAD's first part, by which the rounds judge MobileBERT."""

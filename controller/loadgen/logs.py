@@ -7,7 +7,7 @@ with the exact values that `mlperf_log_summary.txt` rounds or paraphrases.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from typing import Any, Final
 DETAIL: Final = "mlperf_log_detail.txt"
 SUMMARY: Final = "mlperf_log_summary.txt"
 ACCURACY: Final = "mlperf_log_accuracy.json"
+TRACE: Final = "mlperf_log_trace.json"
 _MARK: Final = ":::MLLOG "
 _EARLY_STOPPING: Final = {
     "early_stopping_p90": "early_stopping_latency_ss",
@@ -42,16 +43,10 @@ class DetailLog:
         """Parse the log; raises LogUnreadable on a malformed line."""
         values: dict[str, Any] = {}
         errors = []
-        for line in text.splitlines():
-            if not line.startswith(_MARK):
-                continue
-            try:
-                entry = json.loads(line.removeprefix(_MARK), parse_constant=_refuse_constant)
-                values[entry["key"]] = entry["value"]
-                if entry["metadata"]["is_error"]:
-                    errors.append(str(entry["value"]))
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise LogUnreadable(f"{DETAIL}: {error!r} in {line[:200]!r}") from error
+        for entry in entries(text):
+            values[entry["key"]] = entry["value"]
+            if entry["metadata"]["is_error"]:
+                errors.append(str(entry["value"]))
         return DetailLog(values, tuple(errors))
 
     def __getitem__(self, key: str) -> Any:  # noqa: ANN401 - JSON
@@ -59,6 +54,19 @@ class DetailLog:
             return self.values[key]
         except KeyError:
             raise LogUnreadable(f"{DETAIL} has no {key}") from None
+
+
+def entries(text: str) -> Iterator[dict[str, Any]]:
+    """Yield each entry of the log, with `key`, `value` and `metadata`; raises LogUnreadable."""
+    for line in text.splitlines():
+        if not line.startswith(_MARK):
+            continue
+        try:
+            entry = json.loads(line.removeprefix(_MARK), parse_constant=_refuse_constant)
+            hash(entry["key"]), entry["value"], entry["metadata"]["is_error"]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise LogUnreadable(f"{DETAIL}: {error!r:.200} in {line[:200]!r}") from error
+        yield entry
 
 
 def _refuse_constant(name: str) -> float:

@@ -1,12 +1,19 @@
-"""Atomic replacement of files: a reader sees the whole old or the whole new content."""
+"""Atomic replacement of files and folders: a reader sees the whole old or the whole new content."""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
+
+_AT_FDCWD: Final = -100
+_RENAME_EXCHANGE: Final = 2
 
 
 @contextmanager
@@ -31,3 +38,52 @@ def write_private(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """Yield a new folder beside another, which replaces the whole folder when the block ends.
+
+    If the block raises, the new folder is removed and the old one is as it was. A reader who opens
+    a file by its path sees the old or the new folder, never none, where the file system can
+    exchange two folders.
+    """
+    new = path.with_name(f".{secrets.token_hex(8)}.new")
+    new.mkdir()
+    try:
+        yield new
+        _take_place(new, path)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)  # what failed, or what was replaced
+
+
+def _take_place(new: Path, path: Path) -> None:
+    if not path.exists():
+        new.rename(path)
+        return
+    try:
+        _exchange(new, path)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOSYS):  # as on NFS
+            raise
+        _move_aside(new, path)
+
+
+def _exchange(one: Path, other: Path) -> None:
+    """Exchange two folders of one file system at once, see renameat2(2); raises OSError."""
+    library = ctypes.CDLL(None, use_errno=True)
+    names = os.fsencode(one), os.fsencode(other)
+    if library.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(other))
+
+
+def _move_aside(new: Path, path: Path) -> None:
+    aside = path.with_name(f".{secrets.token_hex(8)}.old")
+    path.rename(aside)
+    try:
+        new.rename(path)
+    except OSError:
+        aside.rename(path)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)

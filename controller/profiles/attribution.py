@@ -16,7 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from controller.profiles.marks import MODULE, PHASE, STEP
-from controller.profiles.model import LOAD, Place
+from controller.profiles.model import LOAD, Place, Span
+from controller.profiles.timeline import Recorder
 from controller.profiles.trace import Event
 from controller.profiles.waiting import is_wait
 
@@ -69,6 +70,10 @@ class Attribution:
     """When its first event did."""
     load_s: float = 0.0
     """Loading batches, where that is no part of the steps."""
+    spans: tuple[Span, ...] = ()
+    """The timeline of the quickest step."""
+    short: int = 0
+    """Spans that are left out of it, the shortest."""
 
     @property
     def threads(self) -> int:
@@ -95,6 +100,8 @@ class _Frame:
     """Those before the end of what it is in, which are all unless clocks differ."""
     place: Place
     in_step: bool
+    depth: int = 0
+    """Frames around it, without those of steps and phases."""
     inside_s: float = 0.0
     """Seconds of the events directly inside it."""
 
@@ -123,6 +130,7 @@ class _Folding:
         """Sequence number → module of the forward op that created the node."""
         self._step: _Frame | None = None
         self._first_s, self._last_s = float("inf"), 0.0
+        self._recorder = Recorder()
 
     def take(self, event: Event) -> None:
         """Take the next event."""
@@ -147,9 +155,13 @@ class _Folding:
             self._place(event, parent.place if parent else Place()),
             in_step=event.name.startswith(STEP)
             or (parent.in_step if parent else self._in_step(event)),
+            depth=_depth_in(parent),
         )
         if event.name.startswith(STEP):
             self._step = frame
+            self._recorder.begin_step(frame)
+        elif frame.in_step:
+            self._recorder.take(frame)
         stack.append(frame)
         self._first_s = min(self._first_s, event.start_s)
         self._last_s = max(self._last_s, frame.end_s)
@@ -169,6 +181,7 @@ class _Folding:
             self._end_before(stack, float("inf"))
         self.result.marked = self._step is not None
         self.result.began_s = self._first_s
+        self.result.spans, self.result.short = self._recorder.spans()
         if self._step is None and self._last_s:
             # The trace doesn't mark steps: it counts as one step.
             self.result.steps.append(self._last_s - self._first_s - self.result.load_s)
@@ -185,7 +198,9 @@ class _Folding:
             return
         stack = self._stacks[self._step.event.thread]
         self._end_before(stack, middle)
-        place = _spent_at(stack[-1] if stack else self._step)
+        frame = stack[-1] if stack else self._step
+        place = _spent_at(frame)
+        self._recorder.take_primitive(event, frame)
         if self._is_apart(place):
             self.result.outside += 1
             return
@@ -270,6 +285,12 @@ class _Folding:
 
     def _is_apart(self, place: Place) -> bool:
         return self._load_apart and place.phase == LOAD
+
+
+def _depth_in(parent: _Frame | None) -> int:
+    if parent is None:
+        return 0
+    return parent.depth + (not parent.event.name.startswith((STEP, PHASE)))
 
 
 def _spent_at(frame: _Frame) -> Place:

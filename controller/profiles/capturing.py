@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -66,9 +66,15 @@ def profile_of(captured: Captured) -> Profile:
         left_out=dict(verbose.facts.left_out),
         skipped=facts.skipped + strange + traced.skipped + verbose.skipped,
         example=facts.example or traced.example or verbose.example,
-        notes=(*_notes(captured, cut_s), *traced.notes, *verbose.notes, *facts.notes),
+        notes=(
+            *_notes(captured, cut_s),
+            *traced.notes,
+            *verbose.notes,
+            *verbose.timeline_notes,
+            *facts.notes,
+        ),
     )
-    profile = summarised(summary, kernels, primitives)
+    profile = replace(summarised(summary, kernels, primitives), timeline=found.spans)
     return judged(profile, tuple(_objections(captured, traced, verbose)))
 
 

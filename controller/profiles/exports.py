@@ -31,8 +31,8 @@ def collapsed_stacks(profile: Profile) -> str:
 def chrome_trace(profile: Profile) -> str:
     """Return one step as a chrome trace: the stacks one after another, in the order of phases.
 
-    A profile doesn't record when in a step something ran, so neighbours in the trace need not have
-    run one after another.
+    Its times are means over steps, so neighbours in the trace need not have run one after
+    another; when something ran, only the timeline of one step tells.
     """
     merged: dict[tuple[str, ...], float] = {}
     for stack, seconds in stacks_of(profile):

@@ -1,4 +1,5 @@
-"""A profile in a folder: `kernels.parquet`, `primitives.parquet` and `profile.json`.
+"""A profile in a folder: `kernels.parquet`, `primitives.parquet` and `profile.json`; of a trace,
+`timeline.parquet`, too.
 
 Each table carries the summary, too, under METADATA: what it is of, and whether it is VALID.
 """
@@ -6,7 +7,7 @@ Each table carries the summary, too, under METADATA: what it is of, and whether 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +26,7 @@ from controller.profiles.model import (
     PrimitiveRow,
     Profile,
     Projection,
+    Span,
 )
 
 Found = TypeVar("Found")
@@ -32,6 +34,7 @@ MAX_SUMMARY_BYTES = 2**24
 METADATA = b"benchfarm.profile"
 """Key of the summary in the metadata of a table."""
 KERNELS, PRIMITIVES, SUMMARY = "kernels.parquet", "primitives.parquet", "profile.json"
+TIMELINE = "timeline.parquet"
 
 _PLACE = [(field.name, pa.string()) for field in fields(Place)]
 _REPLAY = [
@@ -61,6 +64,15 @@ PRIMITIVE_SCHEMA = pa.schema(
     ]
 )
 
+_SPAN_TEXT = ("kind", "name", "detail")
+TIMELINE_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in _SPAN_TEXT),
+        *((name, pa.int64()) for name in ("thread", "lane")),
+        *_numbers(("start_s", "seconds")),
+    ]
+)
+
 
 def write(profile: Profile, folder: Path) -> None:
     """Write a profile into a new or existing folder; raises OSError."""
@@ -71,10 +83,12 @@ def write(profile: Profile, folder: Path) -> None:
         _flat(row, (*_PRIMITIVE_TEXT, *_PRIMITIVE)) | {n: row.parameters.get(n) for n in PARAMETERS}
         for row in profile.primitives
     ]
-    for name, rows, schema in (
-        (KERNELS, kernels, KERNEL_SCHEMA),
-        (PRIMITIVES, primitives, PRIMITIVE_SCHEMA),
-    ):
+    tables = [(KERNELS, kernels, KERNEL_SCHEMA), (PRIMITIVES, primitives, PRIMITIVE_SCHEMA)]
+    if profile.timeline:
+        tables.append((TIMELINE, [asdict(span) for span in profile.timeline], TIMELINE_SCHEMA))
+    else:
+        (folder / TIMELINE).unlink(missing_ok=True)  # another profile's
+    for name, rows, schema in tables:
         table = pa.Table.from_pylist(rows, schema=schema).replace_schema_metadata(said)
         pq.write_table(table, folder / name, write_page_checksum=True)
     (folder / SUMMARY).write_text(profile.summary.model_dump_json(indent=2) + "\n")
@@ -85,6 +99,7 @@ def read(folder: Path) -> Profile:
     summary = _read(folder / SUMMARY, _summary)
     kernels = _read(folder / KERNELS, partial(_columns, schema=KERNEL_SCHEMA))
     primitives = _read(folder / PRIMITIVES, partial(_columns, schema=PRIMITIVE_SCHEMA))
+    timeline = _timeline(folder / TIMELINE)
     place_of = lru_cache(maxsize=None)(Place)  # most kernels share theirs with primitives
     return Profile(
         summary,
@@ -105,7 +120,17 @@ def read(folder: Path) -> Profile:
                 strict=True,
             )
         ),
+        timeline,
     )
+
+
+def _timeline(path: Path) -> tuple[Span, ...]:
+    """Read the spans; none of logs and of earlier releases, which have no such file."""
+    if not path.exists():
+        return ()
+    columns = _read(path, partial(_columns, schema=TIMELINE_SCHEMA))
+    rows = zip(*(columns[name] for name in TIMELINE_SCHEMA.names), strict=True)
+    return tuple(Span(*row) for row in rows)
 
 
 def _read(path: Path, reader: Callable[[Path], Found]) -> Found:

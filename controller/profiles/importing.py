@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -83,9 +84,10 @@ def import_trace(path: Path, steps: int | None = None) -> Profile:
         left_out=dict(trace.facts.left_out),
         skipped=trace.skipped,
         example=trace.example,
-        notes=(*trace.notes, *(() if marked else _steps_note(steps, None))),
+        notes=(*trace.notes, *trace.timeline_notes, *(() if marked else _steps_note(steps, None))),
     )
-    return summarised(summary, kernel_rows(found, known or 1), [])
+    profile = summarised(summary, kernel_rows(found, known or 1), [])
+    return replace(profile, timeline=found.spans)
 
 
 def _origin_of_log(path: Path, facts: LogFacts) -> ProfileOrigin:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import BinaryIO, Final
+from dataclasses import replace
+from typing import BinaryIO
 
 from controller.contracts.replay import LogReplayed
 from controller.profiles.log_replays import Planned, is_product, likeness
 from controller.profiles.model import PrimitiveRow, Profile
-from controller.profiles.primitive import Primitive, primitive_of
-from controller.profiles.projecting import projected, samples_of
+from controller.profiles.primitive import primitive_of
+from controller.profiles.projecting import MOST_REASONS, projected, replayed_primitives, samples_of
 from controller.profiles.validity import judged
 from controller.profiles.verbose import LogFacts, executions
-
-MOST_REASONS: Final = 8
-"""Reasons told of what was not replayed, the rest is added up; and implementations."""
 
 
 def log_projected(
@@ -31,8 +29,10 @@ def log_projected(
     seconds of each step's primitives, for the interval.
     """
     samples = samples_of(log, done.replayed)
-    by_body = dict(_samples_by_body(profile.primitives, planned, samples))
-    found = projected(profile, by_body, *([steps_s] if steps_s else []))
+    products = {
+        body: told for body, told in _products(profile.primitives, planned, samples) if told
+    }
+    found = projected(profile, {**products, **samples}, *([steps_s] if steps_s else []))
     refused = {one.key: one.refused for one in done.replayed if one.refused}
     reasons = {
         body: refused.get(task.key) or "no kernel ran it as that primitive"
@@ -42,10 +42,9 @@ def log_projected(
     notes = (
         *_thread_notes(profile, done),
         *_reason_notes(without, reasons, found),
-        *_implementation_notes(found, samples),
     )
     summary = found.summary.model_copy(update={"notes": (*found.summary.notes, *notes)})
-    whole = Profile(summary, found.kernels, found.primitives)
+    whole = replace(found, summary=summary)
     return judged(whole, (), tuple(f"replays: {why}" for why in done.disturbed))
 
 
@@ -58,31 +57,15 @@ def step_seconds(log: BinaryIO, steps: int, executions_in_all: float) -> list[fl
     return found
 
 
-def _samples_by_body(
+def _products(
     rows: Iterable[PrimitiveRow], planned: Planned, samples: Mapping[str, Sequence[float]]
 ) -> Iterator[tuple[str, Sequence[float]]]:
-    """Yield what each primitive took: itself, else one that does the same work, else, of a matrix
-    product, the whole kernel."""
-    alike: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    for ran, seconds in _replayed(samples):
-        alike[likeness(ran)] += seconds
+    """Yield what matrix products took that torch ran without oneDNN: the whole kernel."""
+    ran = {likeness(primitive) for primitive, _ in replayed_primitives(samples)}
     for row in rows:
-        primitive = primitive_of(row.body)
-        if primitive is None:
-            continue
-        task = planned.tasks.get(row.body)
-        whole = samples.get(task.key, ()) if task and is_product(primitive) else ()
-        if found := samples.get(row.body) or alike.get(likeness(primitive)) or whole:
-            yield row.body, found
-
-
-def _replayed(
-    samples: Mapping[str, Sequence[float]],
-) -> Iterator[tuple[Primitive, Sequence[float]]]:
-    """Yield the primitives that oneDNN logged of the replays, and their seconds."""
-    for body, seconds in samples.items():
-        if "|" not in body and (primitive := primitive_of(body)):
-            yield primitive, seconds
+        task, primitive = planned.tasks.get(row.body), primitive_of(row.body)
+        if task and primitive and is_product(primitive) and likeness(primitive) not in ran:
+            yield row.body, samples.get(task.key, ())
 
 
 def _thread_notes(profile: Profile, done: LogReplayed) -> Iterator[str]:
@@ -109,20 +92,3 @@ def _reason_notes(
         yield f"not replayed, {seconds / whole_s:.1%} of the time: {kind}: {why}"
     if rest := sum(seconds for _, seconds in largest[MOST_REASONS:]):
         yield f"not replayed, {rest / whole_s:.1%} of the time: others"
-
-
-def _implementation_notes(found: Profile, samples: Mapping[str, Sequence[float]]) -> Iterator[str]:
-    """Yield how much of the primitives' time was replayed by another implementation, and which."""
-    here = {likeness(primitive): primitive.implementation for primitive, _ in _replayed(samples)}
-    whole_s = sum(row.seconds for row in found.primitives)
-    spent: dict[str, float] = defaultdict(float)
-    for row in found.primitives:
-        primitive = primitive_of(row.body)
-        if primitive is None or row.replay is None or row.body in samples:
-            continue
-        ran = here.get(likeness(primitive))
-        if ran and ran != row.implementation:
-            spent[f"{row.primitive} {row.implementation} ran as {ran}"] += row.seconds
-    largest = sorted(spent.items(), key=lambda item: -item[1])
-    for pair, seconds in largest[:MOST_REASONS]:
-        yield f"replayed by another implementation, {seconds / whole_s:.1%} of the time: {pair}"

@@ -109,9 +109,28 @@ class PrimitiveRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Something that ran in a watched step, in seconds as watched from the step's beginning."""
+
+    kind: str
+    """step, phase, module, region (autograd's nodes and the like), op, primitive or waiting."""
+    name: str
+    detail: str
+    """Module and sizes, or a primitive's implementation and problem."""
+    thread: int
+    """Threads are numbered from 0, that of the step."""
+    lane: int
+    """How many spans are around it."""
+    start_s: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """A profile."""
 
     summary: ProfileSummary
     kernels: tuple[KernelRow, ...]
     primitives: tuple[PrimitiveRow, ...]
+    timeline: tuple[Span, ...] = ()
+    """The quickest watched step; none of logs, and of traces that mark no steps."""

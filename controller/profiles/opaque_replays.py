@@ -21,6 +21,7 @@ from controller.profiles.replay_arguments import (
     replay_of,
     require_limits,
     tensor,
+    trains,
     value,
     values,
 )
@@ -175,7 +176,8 @@ def _replay(
     primitive: Primitive, kernel: str, arguments: Sequence[Argument], size: float = 0.0
 ) -> KernelReplay:
     back = primitive.direction.startswith("BWD")
-    return replay_of(kernel, arguments, gradients=back, size=size)
+    forward = trains(primitive.direction)
+    return replay_of(kernel, arguments, gradients=back, trains=forward, size=size)
 
 
 def _tensor(primitive: Primitive, dims: Sequence[int]) -> Argument:

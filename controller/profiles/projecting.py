@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
 from typing import BinaryIO
@@ -10,9 +10,12 @@ from typing import BinaryIO
 from controller.contracts.replay import KernelReplay, Replay, Replayed
 from controller.profiles.assembling import Efficiency, efficiency_of, top_primitives
 from controller.profiles.layers import layers_of
+from controller.profiles.log_replays import likeness
 from controller.profiles.marks import REPLAY
-from controller.profiles.model import KernelRow, Place, Profile, Projection
+from controller.profiles.model import KernelRow, Place, PrimitiveRow, Profile, Projection
 from controller.profiles.operations import PART
+from controller.profiles.primitive import Primitive, primitive_of
+from controller.profiles.replay_arguments import trains
 from controller.profiles.validity import NOISE, unlikely
 from controller.profiles.verbose import LogFacts, executions
 from controller.stats.order_statistics import median_interval
@@ -20,6 +23,8 @@ from controller.stats.order_statistics import median_interval
 Samples = dict[str, list[float]]
 LEAST_STEPS = 2
 """Steps of a run that have an interval."""
+MOST_REASONS = 8
+"""Implementations that are told, and reasons why something was not replayed."""
 
 
 def replays_of(profile: Profile) -> list[Replay]:
@@ -28,6 +33,7 @@ def replays_of(profile: Profile) -> list[Replay]:
     Where a trace doesn't record a kernel's inputs, the layer of its primitives is replayed instead.
     """
     places = [row.place for row in profile.primitives if row.place.kernel]
+    training = {row.place for row in profile.primitives if trains(row.direction)}
     places += [row.place for row in profile.kernels if is_gemm(row)]
     found = {
         replay_key(place): KernelReplay(
@@ -37,6 +43,7 @@ def replays_of(profile: Profile) -> list[Replay]:
             strides=place.strides,
             dtypes=place.dtypes,
             values=place.values,
+            trains=place in training,
         )
         for place in places
         if place.dims
@@ -73,12 +80,14 @@ def projected(
     runs: steps in seconds of each run that the measured times rest on, for the interval.
     """
     known = {key: _projection(found) for key, found in samples.items()}
-    primitives = tuple(
-        replace(
-            row, replay=known.get(body_key(replay_key(row.place), row.body)) or known.get(row.body)
-        )
-        for row in profile.primitives
-    )
+    alike = {work: _projection(found) for work, found in _by_work(samples).items()}
+
+    def replay(row: PrimitiveRow) -> Projection | None:
+        own = known.get(body_key(replay_key(row.place), row.body)) or known.get(row.body)
+        primitive = None if own else primitive_of(row.body)
+        return alike.get(likeness(primitive)) if primitive else own
+
+    primitives = tuple(replace(row, replay=replay(row)) for row in profile.primitives)
     kernels = tuple(
         replace(row, replay=known.get(replay_key(row.place))) if is_gemm(row) else row
         for row in profile.kernels
@@ -93,10 +102,68 @@ def projected(
         "top": tuple(top_primitives(primitives)),
     }
     summary = profile.summary.model_copy(update=told)
+    notes = (*summary.notes, *_implementation_notes(primitives, samples))
+    summary = summary.model_copy(update={"notes": notes})
     if found.value and found.value > 1 + NOISE and not any(unlikely(summary)):
         note = f"replays took {found.value:.0%} of the step's own time: one of both was disturbed"
         summary = summary.model_copy(update={"notes": (*summary.notes, note)})
-    return Profile(summary, kernels, primitives)
+    return replace(profile, summary=summary, kernels=kernels, primitives=primitives)
+
+
+def _by_work(samples: Mapping[str, Sequence[float]]) -> dict[tuple[str, ...], list[float]]:
+    """Return the seconds of all primitives that were replayed, by the work that they do."""
+    found: dict[tuple[str, ...], list[float]] = {}
+    for ran, seconds in replayed_primitives(samples):
+        found.setdefault(likeness(ran), []).extend(seconds)
+    return found
+
+
+def replayed_primitives(
+    samples: Mapping[str, Sequence[float]],
+) -> Iterator[tuple[Primitive, Sequence[float]]]:
+    """Yield the primitives that oneDNN logged of the replays, and their seconds."""
+    for body, seconds in samples.items():
+        if "|" not in body and (primitive := primitive_of(body)):
+            yield primitive, seconds
+
+
+def _implementation_notes(
+    rows: Sequence[PrimitiveRow], samples: Mapping[str, Sequence[float]]
+) -> Iterator[str]:
+    """Yield how much of the primitives' time was replayed by another implementation, and which."""
+    here = {
+        likeness(primitive): primitive.implementation
+        for primitive, _ in replayed_primitives(samples)
+    }
+    whole_s = sum(row.seconds for row in rows)
+    spent: dict[str, float] = {}
+    for row in rows:
+        primitive = primitive_of(row.body)
+        if primitive is None or row.replay is None or row.body in samples:
+            continue
+        ran = here.get(likeness(primitive))
+        if ran and ran != row.implementation:
+            pair = f"{row.primitive} {row.implementation} ran as {ran}"
+            spent[pair] = spent.get(pair, 0.0) + row.seconds
+    largest = sorted(spent.items(), key=lambda item: -item[1])
+    for pair, seconds in largest[:MOST_REASONS]:
+        yield f"replayed by another implementation, {seconds / whole_s:.1%} of the time: {pair}"
+
+
+def refused_told(profile: Profile, replayed: Sequence[Replayed]) -> Iterator[str]:
+    """Yield how much of the time was not replayed because torch refused the kernel, and why."""
+    why = {one.key: one.refused for one in replayed if one.refused}
+    measured = [(row.place, row.seconds, row.replay) for row in profile.primitives]
+    measured += [(r.place, r.total_s, r.replay) for r in profile.kernels if is_gemm(r)]
+    whole_s = sum(seconds for _, seconds, _ in measured) or 1.0
+    spent: dict[str, tuple[float, str]] = {}
+    for place, seconds, replay in measured:
+        if replay is None and (reason := why.get(replay_key(place))):
+            before, first = spent.get(place.kernel, (0.0, reason))
+            spent[place.kernel] = before + seconds, first
+    largest = sorted(spent.items(), key=lambda item: -item[1][0])
+    for kernel, (seconds, reason) in largest[:MOST_REASONS]:
+        yield f"not replayed, {seconds / whole_s:.1%} of the time: {kernel}: {reason}"
 
 
 def replay_key(place: Place) -> str:

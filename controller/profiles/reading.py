@@ -48,6 +48,12 @@ class TraceRead:
         }
         return tuple(note for note, is_so in told.items() if is_so)
 
+    @property
+    def timeline_notes(self) -> tuple[str, ...]:
+        """Return what its timeline has not."""
+        short = self.found.short
+        return (f"the {short:,} shortest spans are not in the timeline",) if short else ()
+
 
 def read_trace(path: Path, beside: Iterable[Event] = (), *, load_apart: bool = False) -> TraceRead:
     """Read a trace as a stream, merged with other events; raises ProfileUnreadable and OSError.

@@ -85,8 +85,18 @@ def value(scalar: bool | int | float | str) -> Argument:
     return Argument(value=repr(scalar))
 
 
+def trains(direction: str) -> bool:
+    """Return whether a primitive's direction is that of a forward pass in training."""
+    return direction == "FWD_D"
+
+
 def replay_of(
-    kernel: str, arguments: Sequence[Argument], *, gradients: bool = False, size: float = 0.0
+    kernel: str,
+    arguments: Sequence[Argument],
+    *,
+    gradients: bool = False,
+    trains: bool = False,
+    size: float = 0.0,
 ) -> KernelReplay:
     """Return the task that runs a kernel; raises NotReplayable for tensors that are too large.
 
@@ -102,7 +112,8 @@ def replay_of(
             [a.value for a in arguments],
         )
     )
-    how = ("gradients",) if gradients else ()
+    modes = {"gradients": gradients, "trains": trains}
+    how = [name for name, is_on in modes.items() if is_on]
     return KernelReplay(
         key="|".join((kernel, dims, strides, dtypes, told, *how)),
         kernel=kernel,
@@ -111,6 +122,7 @@ def replay_of(
         dtypes=dtypes,
         values=told,
         gradients=gradients,
+        trains=trains,
         bytes=size,
     )
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Page, expect
+from playwright.sync_api import Browser, expect
 
 from controller.contracts.peaks import Peaks
 from controller.contracts.result import Validity
 from controller.profiles.assembling import under_roofline
+from controller.profiles.capturing import profile_of
 from controller.profiles.diffing import diff
 from controller.profiles.importing import import_file
-from controller.profiles.model import Profile
+from controller.profiles.model import Profile, Span
+from controller.profiles.timeline import MOST_SPANS
 from controller.reports.html.profile import profile_html
 from controller.reports.html.profile_diff import profile_diff_html
 from controller.reports.html.profiles import profiles_html
@@ -26,8 +28,10 @@ from controller.reports.views.model import ReportView
 from controller.reports.views.sweep import sweep_view
 from tests.support.chromium import chromium
 from tests.support.figures import Figure
+from tests.support.opened_pages import REFUSED, Opened, listening
 from tests.support.planted_profile import kernel, step
 from tests.support.planted_profile import profile as by_hand
+from tests.support.planted_step import planted
 from tests.support.sweep_examples import (
     HOSTILE,
     MADE,
@@ -47,7 +51,6 @@ INTERACTIVE_S = 2.0
 CONTRAST = 4.5
 """Least contrast of text that WCAG 2.2 asks for (level AA, 1.4.3)."""
 
-MEASURES = Path(__file__).parents[1].joinpath("support", "page_measures.js").read_text()
 # Charts are drawn when they come near.
 SEE_ALL = """(async () => {
   for (const plot of document.querySelectorAll(".plot")) {
@@ -62,27 +65,16 @@ IDLE = """new Promise(resolve => {
     ? requestIdleCallback(resolve) : requestAnimationFrame(look);
   look();
 }).then(() => true)"""
-REFUSED = """new Promise(resolve => {
-  const heard = event => resolve(event.effectiveDirective);
-  addEventListener("securitypolicyviolation", heard, {once: true});
-  const script = Object.assign(document.createElement("script"), {text: "window.stranger = 1"});
-  %s;
-})"""
-
-LEAST_CHARTS = {"rich": 8, "comparison": 4, "large": 20, "profile": 2, "diff": 1, "profiles": 3}
+LEAST_CHARTS = {
+    "rich": 8,
+    "comparison": 4,
+    "large": 20,
+    "profile": 2,
+    "diff": 1,
+    "profiles": 3,
+    "timeline": 2,
+}
 Theme = Literal["light", "dark"]
-
-
-@dataclass
-class Opened:
-    """A page with all that it said and asked for."""
-
-    page: Page
-    complaints: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
-    def measure(self, what: str) -> Any:  # noqa: ANN401 - whatever the function returns
-        return self.page.evaluate(f"(() => {{ {MEASURES}; return {what}; }})()")
 
 
 Open = Callable[..., Opened]
@@ -116,8 +108,21 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     many = [kernel(f"aten::op{n}", 0.01, module=f"body.op{n}") for n in range(60)]
     page = profile_html(by_hand([*step(), *many]), "Profile of many operations")
     folder.joinpath("deep.html").write_text(page)
-    names = (*reports, "profile", "diff", "profiles", "deep")
+    watched = profile_of(planted(folder / "planted"))
+    folder.joinpath("timeline.html").write_text(profile_html(watched, "Profile with a timeline"))
+    folder.joinpath("long.html").write_text(profile_html(with_many_spans(watched), "Many spans"))
+    names = (*reports, "profile", "diff", "profiles", "deep", "timeline", "long")
     return {name: folder / f"{name}.html" for name in names}
+
+
+def with_many_spans(watched: Profile) -> Profile:
+    """Return a profile with a timeline as long as a page has at most."""
+    many = [
+        Span("op", f"aten::op{n % 300}", f"body.{n}", 0, 2 + n % 6, n * 1e-5, 8e-6)
+        for n in range(MOST_SPANS - 1)
+    ]
+    whole = Span("step", "step", "", 0, 0, 0.0, MOST_SPANS * 1e-5)
+    return replace(watched, timeline=(whole, *many))
 
 
 def rich() -> ReportView:
@@ -159,7 +164,7 @@ def opened(browser: Browser, files: dict[str, Path]) -> Iterator[Open]:
     def open_(name: str, width: int = DESKTOP, theme: Theme = "light") -> Opened:
         if (name, width, theme) not in pages:
             page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
-            pages[name, width, theme] = _listening(page)
+            pages[name, width, theme] = listening(page)
             page.goto(files[name].as_uri())
             assert page.evaluate(SEE_ALL)
             assert page.evaluate(IDLE)
@@ -168,20 +173,6 @@ def opened(browser: Browser, files: dict[str, Path]) -> Iterator[Open]:
     yield open_
     for one in pages.values():
         one.page.close()
-
-
-def _listening(page: Page) -> Opened:
-    opened = Opened(page)
-
-    def dismiss(dialog: Dialog) -> None:
-        opened.complaints.append(dialog.message)
-        dialog.dismiss()
-
-    page.on("dialog", dismiss)
-    page.on("console", lambda message: opened.complaints.append(message.text))
-    page.on("pageerror", lambda error: opened.complaints.append(str(error)))
-    page.on("request", lambda request: opened.requests.append(request.url))
-    return opened
 
 
 @pytest.mark.parametrize("name", LEAST_CHARTS)
@@ -220,6 +211,8 @@ def test_browser_refuses_whatever_would_leave_the_page(
         ("large", PHONE),
         ("profile", DESKTOP),
         ("profile", PHONE),
+        ("timeline", DESKTOP),
+        ("timeline", PHONE),
         ("diff", PHONE),
         ("profiles", DESKTOP),
         ("profiles", PHONE),
@@ -289,6 +282,87 @@ def test_a_frame_of_the_tree_is_gone_into(opened: Open) -> None:
     slices.nth(2).click()
     expect(slices).not_to_have_count(before)
     assert "step" in " ".join(page.locator("#tree .pathbar text").all_text_contents())
+
+
+SIGHT = "canvas => [+canvas.dataset.from, +canvas.dataset.to]"
+INK = """canvas => {
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  return data.some((part, place) => place % 4 === 3 && part > 0);
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_timeline_is_gone_through_by_keyboard(theme: Theme, opened: Open) -> None:
+    page = opened("timeline", theme=theme).page
+    canvas, told = page.locator("#timeline-canvas"), page.locator("#timeline-told")
+    assert canvas.evaluate(INK)
+    whole = canvas.evaluate(SIGHT)
+    assert whole[0] == 0
+    canvas.focus()
+    page.keyboard.press("+")
+    expect(canvas).not_to_have_attribute("data-to", str(whole[1]))
+    begin, end = canvas.evaluate(SIGHT)
+    assert end - begin == pytest.approx(whole[1] / 2, abs=2)
+    page.keyboard.press("ArrowRight")
+    expect(canvas).not_to_have_attribute("data-from", str(begin))
+    page.keyboard.press("Home")
+    expect(canvas).to_have_attribute("data-to", str(whole[1]))
+    for key, text in (
+        ("ArrowDown", "step step"),
+        ("ArrowDown", "phase load"),
+        ("]", "phase forward"),
+        ("ArrowDown", "module head.cls_logits"),
+        ("ArrowUp", "phase forward"),
+    ):
+        page.keyboard.press(key)
+        expect(told).to_contain_text(text)
+    page.keyboard.press("Enter")
+    expect(canvas).not_to_have_attribute("data-from", "0")
+    page.keyboard.press("Escape")
+    expect(told).to_have_text("Nothing chosen.")
+
+
+def test_a_timeline_is_searched_and_clicked(opened: Open) -> None:
+    page = opened("timeline").page
+    canvas, told = page.locator("#timeline-canvas"), page.locator("#timeline-told")
+    page.get_by_role("button", name="All").click()
+    page.get_by_label("Find in the timeline").fill("CONVOLUTION")
+    expect(page.locator("#timeline-count")).to_contain_text("2 found")
+    page.keyboard.press("Enter")
+    expect(told).to_contain_text("aten::mkldnn_convolution")
+    page.get_by_role("button", name="Next found").click()
+    expect(told).to_contain_text("primitive convolution FWD_D · 245.3 ms from")
+    expect(told).to_contain_text("mb1_ic16oc16")
+    page.get_by_label("Find in the timeline").fill("no such thing")
+    expect(page.locator("#timeline-count")).to_contain_text("0 found")
+    box = canvas.bounding_box()
+    assert box
+    page.mouse.click(box["x"] + 0.1 * box["width"], box["y"] + 30)
+    expect(told).to_contain_text("phase load")
+    page.mouse.dblclick(box["x"] + 0.1 * box["width"], box["y"] + 30)
+    expect(canvas).not_to_have_attribute("data-to", "5300000")
+    page.get_by_role("button", name="All").click()
+    expect(canvas).to_have_attribute("data-from", "0")
+
+
+def test_the_longest_timeline_is_drawn_in_a_moment_and_the_page_is_no_larger_than_stated(
+    browser: Browser, files: dict[str, Path], figure: Figure
+) -> None:
+    assert files["long"].stat().st_size - files["timeline"].stat().st_size < 1.5e6
+    with browser.new_page(viewport={"width": DESKTOP, "height": 900}) as page:
+        page.goto(files["long"].as_uri())
+        canvas = page.locator("#timeline-canvas")
+        assert canvas.evaluate(INK)
+        canvas.focus()
+        seconds = canvas.evaluate(
+            """canvas => new Promise(resolve => {
+              const begun = performance.now();
+              canvas.dispatchEvent(new KeyboardEvent("keydown", {key: "+"}));
+              requestAnimationFrame(() => resolve((performance.now() - begun) / 1e3));
+            })"""
+        )
+    figure("seconds to draw a timeline of 20,000 spans again", seconds, "0.1")
+    assert seconds < INTERACTIVE_S
 
 
 def test_virtual_devices_are_marked_wherever_they_show(opened: Open) -> None:

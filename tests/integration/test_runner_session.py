@@ -15,10 +15,18 @@ from numpy.typing import NDArray
 from agents.inference.runner.batched_session import BatchedSession
 from agents.inference.runner.dataset import Dataset
 from agents.inference.runner.graphs import Sample
-from agents.inference.runner.session import WARM_UP_RUNS, WARM_UP_S, Session, warm_up
+from agents.inference.runner.session import (
+    TRACED_FROM_S,
+    WARM_UP_RUNS,
+    WARM_UP_S,
+    Session,
+    is_traced,
+    warm_up,
+)
 from agents.inference.runner.spec import RunSpec
 from controller.contracts.mobile import Top1
 from controller.loadgen import logs
+from controller.loadgen.trace import read_trace
 from models.mobile.metrics import read_answers, score
 
 pytestmark = pytest.mark.integration
@@ -197,3 +205,21 @@ def test_warming_up_takes_its_time_and_finds_the_fastest_run(
     assert warmth.runs == model.calls == WARM_UP_RUNS
     assert warmth.fastest_s == pytest.approx(0.01)
     assert now > WARM_UP_S
+
+
+@pytest.mark.parametrize(("expected_s", "traced"), [(TRACED_FROM_S, True), (1e-6, False)])
+def test_only_a_slow_model_s_run_is_traced(expected_s: float, traced: bool, tmp_path: Path) -> None:
+    Session(Echo(), DATA, spec(tmp_path)).run(expected_s)
+    found = read_trace(tmp_path / logs.TRACE)
+    assert (found is not None) is traced
+    if found:
+        log = detail(tmp_path)
+        assert found.samples[57] == log["result_90.00_percentile_latency_ns"]
+
+
+def test_a_server_is_traced_by_the_rate_of_its_queries(tmp_path: Path) -> None:
+    rates = {TRACED_FROM_S / 2: False, TRACED_FROM_S: True}
+    for apart_s, traced in rates.items():
+        server = spec(tmp_path, scenario="server", target_qps=1 / apart_s, target_latency_ms=100.0)
+        assert is_traced(server, 1e-6) is traced
+    assert not is_traced(spec(tmp_path, mode="accuracy"), 1.0)

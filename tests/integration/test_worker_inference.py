@@ -38,5 +38,6 @@ async def test_a_batched_offline_run_has_loadgen_s_verdict_and_its_files(
     assert facts["meets_run_rules"] is False
     assert {"timed_other_cores", "loadgen", "torch"} < facts.keys()
     kept = {name.removeprefix("performance_") for name in outcome.artefacts}
+    kept.discard("loadgen_trace")  # of models that are slow enough
     assert kept == {"latencies", "loadgen_detail", "loadgen_summary", "conditions", "host_use"}
     assert all(Path(path).is_file() for path in outcome.artefacts.values())

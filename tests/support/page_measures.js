@@ -30,7 +30,7 @@ const overlaps = () => {
 
 /** Texts of charts that are cut off by their chart. */
 const cutTexts = () =>
-  [...document.querySelectorAll(".plot text")].filter(shown).filter((text) => {
+  [...document.querySelectorAll(".plot text")].filter((text) => text.textContent.trim() && shown(text)).filter((text) => {
     const [t, plot] = [text.getBoundingClientRect(), text.closest(".plot").getBoundingClientRect()];
     return t.left < plot.left - 1 || t.right > plot.right + 1 || t.bottom > plot.bottom + 1;
   }).map(say);

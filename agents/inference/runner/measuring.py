@@ -159,6 +159,9 @@ def _artefacts(spec: RunSpec, folder: Path) -> Mapping[str, str]:
         "loadgen_detail": logs.DETAIL,
         "loadgen_summary": logs.SUMMARY,
     }
+    trace = folder / logs.TRACE
+    if trace.exists() and trace.stat().st_size:  # LoadGen makes an empty file for none
+        files["loadgen_trace"] = logs.TRACE
     if spec.mode == "accuracy":
         files["loadgen_accuracy"] = logs.ACCURACY
     elif spec.sampling_s:

@@ -11,6 +11,7 @@ import hashlib
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -70,6 +71,7 @@ def policy_for(scripts: Sequence[str]) -> str:
     )
 
 
+@cache
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader(PACKAGE),

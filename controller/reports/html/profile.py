@@ -7,6 +7,7 @@ from controller.profiles.model import Profile
 from controller.reports import counter_lines
 from controller.reports.html.page import Page, render
 from controller.reports.html.profile_charts import charts_of
+from controller.reports.html.timeline import timeline_of
 from controller.reports.profile_lines import tables_of
 from controller.reports.profile_origin import origin_facts
 from controller.reports.profile_tables import NUMBERS, numbers_of, summary_lines
@@ -20,6 +21,7 @@ def profile_html(profile: Profile, title: str) -> str:
     """Return a profile as one self-contained HTML file."""
     tables = tables_of(profile)
     anchors = [found.name for found in tables]
+    timeline = timeline_of(profile)
     charts, counters = list(charts_of(profile)), profile.summary.counters
     return render(
         Page(
@@ -29,6 +31,7 @@ def profile_html(profile: Profile, title: str) -> str:
             contents=[
                 ("summary", "Summary"),
                 *((chart.anchor, chart.title) for chart in charts),
+                *([("timeline", "Timeline")] if timeline else []),
                 *((anchor, anchor.capitalize()) for anchor in anchors),
                 ("topdown", "Top-down"),
                 *([("counts", "Counts")] if counters else []),
@@ -37,6 +40,7 @@ def profile_html(profile: Profile, title: str) -> str:
             charts=charts,
             context={
                 "summary": summary_lines(profile.summary),
+                "timeline": timeline,
                 "facts": origin_facts(profile.summary),
                 "topdown": [*topdown_rows(told)] if (told := profile.summary.topdown) else [],
                 "topdown_title": f"Shares of all slots: {told.source}" if told else "",
@@ -53,7 +57,7 @@ def profile_html(profile: Profile, title: str) -> str:
                 "top": TOP,
                 "found": FOUND,
             },
-            scripts=["find.js"],
+            scripts=["find.js", *(["timeline.js"] if timeline else [])],
         )
     )
 

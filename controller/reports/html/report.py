@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from controller.reports.figures import shown
 from controller.reports.html.charts import (
@@ -14,11 +14,11 @@ from controller.reports.html.charts import (
     boxes_chart,
     points_chart,
 )
+from controller.reports.html.figures import FIGURES
 from controller.reports.html.page import Page, render
 from controller.reports.html.pairs_chart import pairs_chart
-from controller.reports.tables import ratio_text
-from controller.reports.verdict import PRECISION, bounds, percent, tie, times
-from controller.reports.views.model import FactRow, Ranking, ReportView, Row
+from controller.reports.verdict import PRECISION, percent
+from controller.reports.views.model import Ranking, ReportView, Row
 from controller.reports.views.notes import quality_notes
 
 
@@ -36,22 +36,12 @@ def report_html(view: ReportView) -> str:
             context={
                 "view": view,
                 "anchors": {name: [chart.anchor for chart in of] for name, of in charts.items()},
-                "several_subjects": _several_subjects,
+                **FIGURES,
                 "quality_notes": quality_notes,
-                "shown": shown,
-                "ratio_text": ratio_text,
-                "times": times,
-                "bounds": bounds,
-                "tie": tie,
                 "needed": percent(PRECISION),
             },
         )
     )
-
-
-def _several_subjects(rows: Sequence[Row | FactRow]) -> bool:
-    """Return whether rows need a column for their subject, beside their device."""
-    return any(row.subject not in ("", str(row.device)) for row in rows)
 
 
 def _contents(view: ReportView) -> list[tuple[str, str]]:

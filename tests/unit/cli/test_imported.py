@@ -172,3 +172,13 @@ def test_the_report_of_a_sweep_ranks_them(tmp_path: Path) -> None:
     assert "rocket_9" not in page.read_text()
     printed_by(tmp_path, "results", "report", ours.sweep_id, "-o", str(page), "--imported")
     assert "Acme rocket_9" in page.read_text()
+
+
+def test_an_export_that_no_submission_could_have_is_refused(home: Path, tmp_path: Path) -> None:
+    for form in ("mlperf-mobile", "app"):
+        said, complained, status = outcome_of(
+            home, "results", "export", str(tmp_path / "out"), "--format", form
+        )
+        assert (said, status) == ("", 2)
+        assert "is one that a submission can have" in complained.splitlines()[-1]
+        assert not (tmp_path / "out").exists()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -16,10 +18,12 @@ from controller.contracts.work import work_of
 from controller.imported.published import Published, read_published
 from tests.support.published_trees import (
     P90_NS,
+    described,
     facts_of,
     inference_round,
     log_of,
     mobile_round,
+    old_session,
     put,
 )
 
@@ -264,3 +268,21 @@ def test_what_loadgen_called_invalid_stays_so(
     (one,) = [r for r in read(root).results if r.imported.source.startswith(TASK)]
     assert one.validity is Validity.INVALID
     assert why in one.reasons[0]
+
+
+@pytest.mark.parametrize(("samples", "accuracies"), [(30_000, 1), (29_999, 0)])
+def test_the_old_json_of_another_run_gives_no_accuracy(
+    tmp_path: Path, samples: int, accuracies: int
+) -> None:
+    (old,) = old_session()
+    (result,) = cast(list[dict[str, dict[str, object]]], old["results"])
+    result["performance_run"]["measured_samples"] = samples
+    root = tmp_path / "mobile_results_v2.1/closed/Lone"
+    put(root / "results/mobilenetEdgeTPU/SingleStream/log_performance", log_of(facts_of()))
+    put(root / "results", json.dumps([old]), "results.json")
+    put(root / "systems", described(), "The_One.json")
+    found = read(root)
+    (log,) = [r for r in found.results if r.imported.form is ImportForm.LOGS]
+    assert log.imported.system == "The_One"
+    assert sum("top1" in r.metrics for r in found.results if r is log) == accuracies
+    assert len(found.results) == 2 - accuracies

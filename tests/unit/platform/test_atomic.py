@@ -1,13 +1,15 @@
-"""Files that are replaced at once."""
+"""Files and folders that are replaced at once."""
 
 from __future__ import annotations
 
+import errno
 import stat
 from pathlib import Path
 
 import pytest
 
-from controller.platform.atomic import replacing, write_private
+from controller.platform import atomic
+from controller.platform.atomic import replacing, replacing_folder, write_private
 
 
 def test_a_file_is_replaced_when_the_block_ends(tmp_path: Path) -> None:
@@ -49,3 +51,68 @@ def test_a_private_file_is_so_whoever_could_read_the_old_one(tmp_path: Path) -> 
     path.touch(mode=0o644)
     write_private(path, "content")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def _folder(path: Path, content: str) -> Path:
+    path.mkdir()
+    path.joinpath("file").write_text(content)
+    return path
+
+
+@pytest.mark.parametrize("old", ["none", "empty", "full"])
+def test_a_folder_is_replaced_when_the_block_ends(old: str, tmp_path: Path) -> None:
+    path = tmp_path / "folder"
+    if old != "none":
+        _folder(path, "old")
+    if old == "empty":
+        path.joinpath("file").unlink()
+    with replacing_folder(path) as new:
+        new.joinpath("other").write_text("new")
+        assert path.joinpath("file").exists() is (old == "full")
+    assert [file.name for file in path.iterdir()] == ["other"]
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def _replace_half(path: Path, failure: type[BaseException]) -> None:
+    with replacing_folder(path) as new:
+        new.joinpath("file").write_text("half")
+        raise failure
+
+
+@pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt, SystemExit])
+def test_a_failure_leaves_the_old_folder_and_nothing_else(
+    tmp_path: Path, failure: type[BaseException]
+) -> None:
+    path = _folder(tmp_path / "folder", "old")
+    with pytest.raises(failure):
+        _replace_half(path, failure)
+    assert path.joinpath("file").read_text() == "old"
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_without_an_exchange_of_folders_the_old_one_is_moved_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unsupported(one: Path, other: Path) -> None:
+        raise OSError(errno.EINVAL, "no exchange")
+
+    monkeypatch.setattr(atomic, "_exchange", unsupported)
+    path = _folder(tmp_path / "folder", "old")
+    with replacing_folder(path) as new:
+        new.joinpath("file").write_text("new")
+    assert path.joinpath("file").read_text() == "new"
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_a_refused_exchange_leaves_the_old_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(one: Path, other: Path) -> None:
+        raise OSError(errno.EBUSY, "mounted")
+
+    monkeypatch.setattr(atomic, "_exchange", refused)
+    path = _folder(tmp_path / "folder", "old")
+    with pytest.raises(OSError, match="mounted"), replacing_folder(path) as new:
+        new.joinpath("file").write_text("new")
+    assert path.joinpath("file").read_text() == "old"
+    assert [*tmp_path.iterdir()] == [path]

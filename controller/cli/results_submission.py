@@ -1,0 +1,138 @@
+"""`benchfarm results export --format mlperf-mobile` and `app`: what a submission would have."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from controller.cli.common import write_file
+from controller.contracts.catalog import load_catalog
+from controller.contracts.errors import UserError
+from controller.contracts.records import StoredResult
+from controller.contracts.version import installed_version
+from controller.imported.app_export import RunLogs, app_json
+from controller.imported.exportable import DETAIL_ARTEFACT, LOGS, Exportable, choose_exportable
+from controller.imported.submission import SUMS, TO_FILL_IN, checksums, submission_of
+from controller.loadgen.logs import DetailLog, LogUnreadable
+from controller.platform.terminal import say
+
+LINES_SAID: Final = 30
+"""Lines about what is left out, and about what is to be filled in, that are printed."""
+MOST_LOG_BYTES: Final = 2**30
+_ACCURACY_DETAIL: Final = "accuracy_loadgen_detail"
+
+Logs = Mapping[str, Mapping[str, bytes]]
+"""Run id → artefact → content."""
+
+
+def export_tree(results: Sequence[StoredResult], output: Path) -> None:
+    """Write the tree of a submission and say what is to be filled in; raises UserError."""
+    tried = f"export to {output}"
+    kept, files, run_logs = _readable(results, tried)
+    rounds = sorted({one.rules.version for one in kept})
+    if len(rounds) > 1:
+        remedy = f"Choose one, such as with --knob suite_version={rounds[-1]}."
+        raise UserError(tried, f"the results are of rounds {', '.join(rounds)}", remedy)
+    try:
+        made = submission_of(kept, files, run_logs, load_catalog(), installed_version())
+    except LogUnreadable as error:
+        raise UserError(tried, str(error), "Leave its result out with the filters.") from error
+    with _new_folder(output) as folder:
+        for path, content in made.files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
+        (folder / SUMS).write_text(checksums(made.files))
+    say(f"{len(kept)} results written to {output}, as a submission to {kept[0].rules.title}")
+    say(f"to be filled in by you, see {output / TO_FILL_IN}:")
+    _say_some(made.to_fill_in)
+
+
+def export_app_json(results: Sequence[StoredResult], output: Path) -> None:
+    """Write the JSON of one phone's results; raises UserError."""
+    tried = f"export to {output}"
+    kept, _, run_logs = _readable(results, tried)
+    phones = sorted({one.result.shown_device for one in kept})
+    if len(phones) > 1:
+        remedy = "Choose one with --device."
+        raise UserError(tried, f"the app's JSON is of one phone, not {', '.join(phones)}", remedy)
+    try:
+        text = app_json(kept, run_logs, load_catalog(), installed_version())
+    except LogUnreadable as error:
+        raise UserError(tried, str(error), "Leave its result out with the filters.") from error
+    write_file(output, text)
+    say(f"{len(kept)} results written to {output}")
+    say("blank in it: backend filename, model paths, board code, build number and commit")
+
+
+def _readable(
+    results: Sequence[StoredResult], tried: str
+) -> tuple[list[Exportable], Logs, dict[str, RunLogs]]:
+    """Return the results that can be exported, with their logs; say which are left out."""
+    chosen = choose_exportable(results)
+    left_out, kept = list(chosen.left_out), []
+    files: dict[str, Mapping[str, bytes]] = {}
+    parsed: dict[str, RunLogs] = {}
+    for one in chosen.kept:
+        id_ = one.result.run_id
+        try:
+            files[id_] = _files_of(one.result)
+            parsed[id_] = _parsed(files[id_])
+        except (OSError, LogUnreadable, UnicodeDecodeError) as error:
+            said = error.strerror if isinstance(error, OSError) else str(error)
+            left_out.append(f"{id_}: its logs, kept by the host that ran it: {said}")
+            continue
+        kept.append(one)
+    for line in left_out[:LINES_SAID]:
+        say(f"left out: {line}", err=True)
+    if (more := len(left_out) - LINES_SAID) > 0:
+        say(f"left out: {more} more", err=True)
+    if not kept:
+        seen = f"none of {len(results)} results is one that a submission can have"
+        raise UserError(tried, seen, "See docs/imported-results.md for what is needed.")
+    return kept, files, parsed
+
+
+def _files_of(result: StoredResult) -> dict[str, bytes]:
+    found = {name: Path(result.artefacts[name]) for name in LOGS if name in result.artefacts}
+    contents = {}
+    for name, path in found.items():
+        if path.stat().st_size > MOST_LOG_BYTES:
+            raise LogUnreadable(f"{path.name} has more than {MOST_LOG_BYTES} bytes")
+        contents[name] = path.read_bytes()
+    return contents
+
+
+def _parsed(files: Mapping[str, bytes]) -> RunLogs:
+    judged = files.get(_ACCURACY_DETAIL)
+    return RunLogs(
+        DetailLog.parse(files[DETAIL_ARTEFACT].decode()),
+        None if judged is None else DetailLog.parse(judged.decode()),
+    )
+
+
+@contextmanager
+def _new_folder(output: Path) -> Iterator[Path]:
+    """Give a folder that becomes `output` when it is whole; raises UserError."""
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise UserError(f"write {output}", "it exists already", "Name a new folder.")
+    new = output.with_name(f".{secrets.token_hex(8)}.new")
+    try:
+        new.mkdir()
+        yield new
+        new.replace(output)
+    except OSError as error:
+        seen = error.strerror or str(error)
+        raise UserError(f"write {output}", seen, "Name a folder that you can write.") from error
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _say_some(lines: Sequence[str]) -> None:
+    for line in lines[:LINES_SAID]:
+        say(f"  {line}")
+    if (more := len(lines) - LINES_SAID) > 0:
+        say(f"  and {more} more")

@@ -1,0 +1,136 @@
+"""LoadGen's effective settings against those that it was asked for (`requested_…`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from controller.loadgen.checks import Check, equal, judged, within
+from controller.loadgen.digits import half_digit
+from controller.loadgen.run_logs import RunLogs
+
+BY: Final = "the settings that were asked for"
+_ALIKE: Final = (
+    "scenario",
+    "test_mode",
+    "min_duration_ms",
+    "max_duration_ms",
+    "max_query_count",
+    "qsl_rng_seed",
+    "sample_index_rng_seed",
+    "schedule_rng_seed",
+    "accuracy_log_rng_seed",
+    "accuracy_log_probability",
+    "accuracy_log_sampling_target",
+    "print_timestamps",
+    "performance_issue_unique",
+    "performance_issue_same",
+    "performance_issue_same_index",
+    "sample_concatenate_permutation",
+)
+"""Settings that take effect as they were asked for."""
+_EXPECTED: Final = {
+    "SingleStream": "single_stream_expected_latency_ns",
+    "MultiStream": "multi_stream_expected_latency_ns",
+    "Server": "server_target_qps",
+    "Offline": "offline_expected_qps",
+}
+_PREFIX: Final = {"SingleStream": "single_stream", "MultiStream": "multi_stream"}
+_COUNTS: Final = {
+    "performance_sample_count": "qsl_reported_performance_count",
+    "accuracy_sample_count": "qsl_reported_total_count",
+}
+_SLACK: Final = 1.1
+"""LoadGen makes so many more samples of offline than the least duration is expected to take."""
+
+
+def setting_checks(run: RunLogs) -> Iterator[Check]:
+    """Yield the checks of effective settings, and of the content that shows scenario and mode."""
+    values = run.detail.values
+    for name in _ALIKE:
+        asked, taken = f"requested_{name}", f"effective_{name}"
+        if asked in values and taken in values:
+            yield equal(taken, values[taken], values[asked], BY)
+    yield from _counts(run)
+    yield from _targets(run)
+    yield from _shown_by_content(run)
+
+
+def _counts(run: RunLogs) -> Iterator[Check]:
+    asked, taken = run.count("requested_min_query_count"), run.count("effective_min_query_count")
+    each, samples = (
+        run.count(f"effective_{name}") for name in ("samples_per_query", "min_sample_count")
+    )
+    grown = run.said("effective_sample_concatenate_permutation") is True
+    if asked is not None and taken is not None and not grown:
+        least = 1 if run.scenario == "Offline" else asked
+        yield equal("effective_min_query_count", taken, least, BY)
+    if each is not None and taken is not None and samples is not None:
+        by = "effective_min_query_count times effective_samples_per_query"
+        yield equal("effective_min_sample_count", samples, taken * each, by)
+    for name, reported in _COUNTS.items():
+        effective, total = run.count(f"effective_{name}"), run.count(reported)
+        override = run.count(f"requested_{name}_override")
+        if effective is not None and total is not None and override is not None:
+            yield equal(f"effective_{name}", effective, override or total, BY)
+    if each is not None:
+        yield from _samples_per_query(run, each)
+
+
+def _samples_per_query(run: RunLogs, each: int) -> Iterator[Check]:
+    figure = "effective_samples_per_query"
+    if run.scenario == "MultiStream":
+        asked = run.count("requested_multi_stream_samples_per_query")
+        if asked is not None:
+            yield equal(figure, each, asked, BY)
+    elif run.scenario != "Offline":
+        yield equal(figure, each, 1, f"scenario {run.scenario}")
+    else:
+        least, qps = run.count("requested_min_query_count"), run.number("effective_target_qps")
+        unique = run.said("effective_performance_issue_unique") is True
+        duration_ms = run.count("effective_min_duration_ms")
+        if least is not None and qps is not None and duration_ms is not None and not unique:
+            made = _SLACK * duration_ms / 1e3
+            low, high = (made * (qps + sign * half_digit(qps)) for sign in (-1, 1))
+            yield within(figure, each, max(least, int(low) - 1), max(least, int(high) + 1), BY)
+
+
+def _targets(run: RunLogs) -> Iterator[Check]:
+    expected = run.number(f"requested_{_EXPECTED[run.scenario]}")
+    taken = run.number("effective_target_qps")
+    if expected and taken is not None:
+        qps = 1e9 / expected if run.scenario in _PREFIX else expected
+        half = half_digit(qps) * 2
+        yield within("effective_target_qps", taken, qps - half, qps + half, BY)
+    values, prefix = run.detail.values, _PREFIX.get(run.scenario, "server")
+    for name, asked in (
+        ("target_latency_percentile", f"requested_{prefix}_target_latency_percentile"),
+        ("target_latency_ns", "requested_server_target_latency_ns"),
+    ):
+        if asked in values and f"effective_{name}" in values:
+            yield equal(f"effective_{name}", values[f"effective_{name}"], values[asked], BY)
+
+
+_SHOWS: Final = {
+    "result_qps_with_loadgen_overhead": "SingleStream",
+    "result_samples_per_second": "Offline",
+    "result_scheduled_samples_per_sec": "Server",
+    "result_mean_query_latency_ns": "MultiStream",
+}
+"""Result → the only scenario that has it."""
+
+
+def _shown_by_content(run: RunLogs) -> Iterator[Check]:
+    shown = [scenario for key, scenario in _SHOWS.items() if run.said(key) is not None]
+    if shown:
+        same = shown == [run.scenario]
+        by = "the results that are there"
+        yield judged("effective_scenario", run.scenario, ", ".join(shown), by, same=same)
+    mode = str(run.detail.values["effective_test_mode"])
+    started = [text for text in run.detail.messages if text.startswith("Starting ")]
+    for text in started[:1]:
+        begun = {
+            "Starting performance mode": "PerformanceOnly",
+            "Starting accuracy mode": "AccuracyOnly",
+        }.get(text, text)
+        yield equal("effective_test_mode", mode, begun, "what LoadGen says it started")

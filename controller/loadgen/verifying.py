@@ -1,0 +1,47 @@
+"""All checks of the logs of one test. Pure but for reading its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from controller.loadgen.answer_checks import answer_checks
+from controller.loadgen.between import between
+from controller.loadgen.checks import Check, equal, judged, unchecked
+from controller.loadgen.detail import release
+from controller.loadgen.latency_checks import latency_checks
+from controller.loadgen.run_logs import RunLogs
+from controller.loadgen.setting_checks import setting_checks
+from controller.loadgen.time_checks import time_checks
+from controller.loadgen.verdict_checks import verdict_checks
+
+
+def verify(run: RunLogs) -> list[Check]:
+    """Return all checks that LoadGen's files allow by themselves; raises LogUnreadable."""
+    return [*_once(run), *_all(run)]
+
+
+def _all(run: RunLogs) -> Iterator[Check]:
+    yield from between(run)
+    yield from setting_checks(run)
+    if run.said("result_validity") is not None:
+        yield from latency_checks(run)
+        yield from time_checks(run)
+        yield from verdict_checks(run)
+    yield from answer_checks(run)
+
+
+def _once(run: RunLogs) -> Iterator[Check]:
+    """Yield the checks of the detail log's own form."""
+    values = run.detail.values
+    major, minor = release(values["loadgen_version"])
+    version = f"a known release, {major}.{minor}"
+    yield judged("loadgen_version", values["loadgen_version"], version, "0.5 to 6", same=True)
+    for key, said in run.detail.repeated.items():
+        if key.startswith("power_") and not run.is_performance:
+            continue  # once for each part of the samples that is loaded
+        yield judged(key, said[0], said[-1], "the log itself, which has it twice", same=False)
+    if (counted := run.count("num_errors")) is not None:
+        yield equal("num_errors", counted, len(run.detail.errors), "the entries that are errors")
+    if run.detail.errors:
+        why = "LoadGen logged errors, of which MLPerf's rules allow none: "
+        yield unchecked("errors", len(run.detail.errors), why + run.detail.errors[0])
