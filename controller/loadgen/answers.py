@@ -12,6 +12,7 @@ from controller.loadgen.logs import ACCURACY, LogUnreadable
 from controller.loadgen.texts import LARGEST, MIB, read_lines
 
 MOST_BYTES: Final = 8192 * MIB
+MOST_ANSWERS: Final = 2_000_000
 LONGEST: Final = 64 * MIB
 """Of one answer: an upscaled image of 1920 × 1080 pixels has 12 MiB as LoadGen prints it."""
 
@@ -39,6 +40,8 @@ def read_answers(folder: Path) -> Answers | None:
         last = line.strip() or last
         if last in (b"[", b"]", b"[]") or not line.strip():
             continue
+        if count >= MOST_ANSWERS:
+            raise LogUnreadable(f"{path.name}: more than {MOST_ANSWERS} answers")
         number, sample = _answer(last.lstrip(b"[").rstrip(b",]"), count)
         samples[sample] = samples.get(sample, 0) + 1
         numbers.add(number)

@@ -8,7 +8,7 @@ from typing import Final
 
 from controller.loadgen import logs
 from controller.loadgen.answers import Answers, read_answers
-from controller.loadgen.detail import Detail, read_detail
+from controller.loadgen.detail import Detail, read_detail, release
 from controller.loadgen.logs import TRACE, LogUnreadable
 from controller.loadgen.summary import Summary, as_setting, read_summary
 from controller.loadgen.texts import brief, number
@@ -55,6 +55,12 @@ class RunLogs:
     def is_performance(self) -> bool:
         """Whether queries were timed."""
         return str(self.detail.values["effective_test_mode"]) != "AccuracyOnly"
+
+    @property
+    def is_fixed_rate(self) -> bool:
+        """Whether it is multi_stream as before 2.0, whose queries came at a fixed rate."""
+        known = release(self.detail.values["loadgen_version"])
+        return self.scenario == "MultiStream" and known < (2, 0)
 
     @property
     def results_in(self) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 from controller.loadgen.logs import LogUnreadable
 
 MIB: Final = 2**20
-MOST_BYTES: Final = 64 * MIB
+MOST_BYTES: Final = 16 * MIB
 """Of a detail log or a summary; of 20,000 official ones, the largest has a few MiB."""
 LARGEST: Final = 2**64
 """Beyond every count and time of LoadGen, whose integers have 64 bits."""

@@ -14,7 +14,7 @@ from controller.loadgen.texts import number
 
 CLOCK_S: Final = 0.003
 """LoadGen prints power_begin and power_end to milliseconds."""
-TEST_BEGAN_S: Final = 0.01
+TEST_BEGAN_S: Final = 0.1
 """Between the start of LoadGen's test and that of its first query, at most."""
 CLOCKS_APART: Final = 0.01
 """The two clocks may differ by 1 %; beyond, LoadGen logs an error."""

@@ -16,7 +16,7 @@ from controller.loadgen.logs import LogUnreadable
 from controller.loadgen.texts import MIB, read_lines
 
 MOST_BYTES: Final = 2048 * MIB
-MOST_SAMPLES: Final = 10_000_000
+MOST_SAMPLES: Final = 2_000_000
 _LONGEST: Final = 64 * 1024
 _SAMPLE: Final = re.compile(rb'"name"\s*:\s*"Sample"\s*,.*"ph"\s*:\s*"b"')
 _START: Final = re.compile(rb'"ts"\s*:\s*(\d{1,16})\.(\d{3})\b')

@@ -16,11 +16,12 @@ from controller.loadgen.time_checks import issued_s, query_count, sample_count
 OF_MULTI_STREAM: Final = 0.99
 """Percentile that LoadGen also estimates from a run of single_stream."""
 BY_RULE: Final = "LoadGen's formula"
+_STOPPING: Final = "early_stopping_met"
 _PARTS: Final = {
     "result_min_duration_met": "effective_min_duration_ms and the time",
     "result_min_queries_met": "the number of queries and samples",
     "result_perf_constraints_met": "effective_target_latency_ns and the percentile",
-    "early_stopping_met": BY_RULE,
+    _STOPPING: BY_RULE,
 }
 
 
@@ -32,7 +33,7 @@ def verdict_checks(run: RunLogs) -> Iterator[Check]:
     parts = {
         "result_min_duration_met": _duration_met(run),
         "result_min_queries_met": _queries_met(run),
-        "early_stopping_met": _stopping_met(run),
+        _STOPPING: _stopping_met(run),
     }
     if run.scenario == "Server":
         parts["result_perf_constraints_met"] = _fast_enough(run)
@@ -57,9 +58,11 @@ def _part(run: RunLogs, key: str, expected: bool | None) -> Iterator[Check]:
 
 def _validity(run: RunLogs, parts: Sequence[tuple[str, bool | None]]) -> Iterator[Check]:
     """Yield the check of the verdict: what was recomputed, else what is printed."""
-    met = [run.flag(key) if found is None else found for key, found in parts]
+    # A log without early_stopping_met is of a release whose verdict does not depend on it.
+    judged = [(key, found) for key, found in parts if key != _STOPPING or run.flag(key) is not None]
+    met = [run.flag(key) if found is None else found for key, found in judged]
     known = [value for value in met if value is not None]
-    if False not in known and len(known) < len(met) - (run.flag("early_stopping_met") is None):
+    if False not in known and len(known) < len(met):
         yield unchecked("result_validity", run.said("result_validity"), "a part is not known")
         return
     verdict = "INVALID" if False in known else "VALID"

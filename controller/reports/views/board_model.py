@@ -59,6 +59,11 @@ class BoardRanking:
     names_mlperf: bool
     """Whether its titles have MLPerf's name; then `unverified` stands beside."""
 
+    @property
+    def ranked(self) -> int:
+        """How many of its rows have a rank."""
+        return sum(row.row.rank is not None for row in self.rows)
+
 
 @dataclass(frozen=True, slots=True)
 class BoardDevice:

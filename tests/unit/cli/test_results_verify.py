@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from controller.loadgen.logs import DETAIL
+from controller.contracts.result import Measurement, Result, Validity
+from controller.contracts.sweep import Cell
+from controller.contracts.units import Unit
+from controller.loadgen import logs
+from controller.loadgen.logs import DETAIL, DetailLog
+from controller.scheduling.binding import runs_of
+from controller.store.sqlite import SqliteStore
 from tests.support.altered_logs import RECORDED, copied, in_detail, plus
 from tests.support.command_line import complaint_of, outcome_of, printed_by
+from tests.support.sample_store import make
+from tests.support.store_examples import AGENT, CPU, grant, report, sweep_record
 
 VERIFY = ("results", "verify")
 
@@ -78,3 +88,80 @@ def test_the_round_of_the_seeds_is_told(tmp_path: Path) -> None:
 def test_a_wrong_call_is_refused(arguments: tuple[str, ...], expected: str, tmp_path: Path) -> None:
     given = [argument.format(home=tmp_path) for argument in arguments]
     assert expected in complaint_of(tmp_path, *VERIFY, *given)
+
+
+def _stored(home: Path, folder: Path, top1: float = 0.8) -> str:
+    """Store a run with recorded logs, and return the beginning of its id."""
+    log = DetailLog.parse(logs.read(folder, DETAIL))
+    seconds = {"duration": logs.duration_s(log, "offline")}
+    metrics = {name: Measurement(value=value, unit=Unit.SECONDS) for name, value in seconds.items()}
+    metrics["throughput"] = Measurement(
+        value=logs.throughput(log, "offline") or 0.0, unit=Unit.SAMPLES_PER_SECOND
+    )
+    metrics["top1"] = Measurement(value=top1, unit=Unit.FRACTION)
+    result = Result(
+        validity=Validity.VALID,
+        metrics=metrics,
+        environment={"meets_run_rules": False, "loadgen_seeds": tuple(logs.seeds(log))},
+        artefacts={
+            "performance_loadgen_detail": str(folder / DETAIL),
+            "accuracy_loadgen_detail": str(folder.parent / "accuracy" / DETAIL),
+        },
+    )
+    record = sweep_record(repeats=1)
+    cell = Cell(
+        workload="mobilenet_edgetpu",
+        stack="litert",
+        scenario="offline",
+        knobs={"suite_version": "v4.0", "numerics": "int8", "dataset": "full"},
+        selector="any",
+    )
+    (run,) = runs_of(record.sweep, record.sweep_id, [cell], now=1.0)
+    with closing(SqliteStore.open(home / "store.sqlite")) as store:
+        store.save_agent(AGENT, [CPU], [])
+        (queued,) = store.add_sweep(record, [run])
+        leased = grant(queued)
+        store.save_runs([leased])
+        store.save_runs([report(leased.run, result)])
+    return queued.run_id[:12]
+
+
+def test_a_run_is_verified_with_all_its_tests(tmp_path: Path) -> None:
+    copied("accuracy", tmp_path)
+    run = _stored(tmp_path, copied("offline", tmp_path))
+    said, complained, status = outcome_of(tmp_path, *VERIFY, run, "--json")
+    assert (complained, status) == ("", 0)
+    performance, accuracy = json.loads(said)
+    assert performance["where"].endswith("performance")
+    verdicts = {c["figure"]: c["verdict"] for c in performance["checks"]}
+    assert verdicts["throughput"] == verdicts["loadgen_seeds"] == "same"
+    target = {c["figure"]: c for c in accuracy["checks"]}["top1"]
+    assert (target["verdict"], target["recomputed"]) == ("same", "at least 0.746662")
+
+
+def test_a_run_below_its_target_that_is_valid_is_named(tmp_path: Path) -> None:
+    copied("accuracy", tmp_path)
+    run = _stored(tmp_path, copied("offline", tmp_path), top1=0.7)
+    said, _, status = outcome_of(tmp_path, *VERIFY, run, "--json")
+    assert status == 1
+    odd = [c["figure"] for c in json.loads(said)[1]["checks"] if c["verdict"] == "differs"]
+    assert odd == ["top1"]
+
+
+def test_a_run_whose_logs_are_elsewhere_ends_with_status_2(tmp_path: Path) -> None:
+    folder = copied("offline", tmp_path)
+    run = _stored(tmp_path, folder)
+    shutil.rmtree(folder)
+    said, complained, status = outcome_of(tmp_path, *VERIFY, run)
+    assert (said, status) == ("", 2)
+    lines = complained.splitlines()
+    assert len(lines) == 2  # of the performance and of the accuracy run
+    assert all("run this on the host that measured" in line for line in lines)
+
+
+def test_a_run_without_logs_of_loadgen_is_refused(tmp_path: Path) -> None:
+    make(tmp_path / "store.sqlite")
+    with closing(SqliteStore.open_reader(tmp_path / "store.sqlite", print)) as store:
+        run = next(iter(store.results())).run_id
+    assert "no logs of LoadGen" in complaint_of(tmp_path, *VERIFY, run)
+    assert "cannot find run" in complaint_of(tmp_path, *VERIFY, "nosuchrun")

@@ -161,3 +161,25 @@ def test_a_detail_log_alone_can_be_checked(tmp_path: Path) -> None:
 
 def test_recorded_logs_are_of_the_newest_release() -> None:
     assert release(read_detail(RECORDED / "server" / DETAIL).values["loadgen_version"])[0] == 6
+
+
+@pytest.mark.parametrize(("version", "odd"), [("1.1", False), ("2.1", True)])
+def test_multi_stream_at_a_fixed_rate_is_left_out(version: str, odd: bool, tmp_path: Path) -> None:
+    path = copied("multi_stream", tmp_path) / DETAIL
+    text = path.read_text().replace("6.0.16 @", f"{version} @").replace("_per_query_", "_")
+    path.write_text(text)
+    assert ("result_99.00_percentile_per_query_latency_ns" in differing(path.parent)) is odd
+    assert (found(path.parent)["result_validity"].verdict is Verdict.UNCHECKED) is not odd
+
+
+def test_a_verdict_that_knows_no_early_stopping_does_not_depend_on_it(tmp_path: Path) -> None:
+    """Round v1.1 and before: late queries of a server may be as many as the percentile allows."""
+    folder = copied("multi_stream", tmp_path)  # of 64 queries, too few for its percentile
+    path = folder / DETAIL
+    lines = path.read_text().splitlines(keepends=True)
+    kept = (line for line in lines if '"early_stopping_' not in line)
+    path.write_text("".join(kept).replace('"INVALID"', '"VALID"'))
+    (folder / SUMMARY).unlink()
+    checks = found(folder)
+    assert checks["early_stopping_met"].by.endswith("it is: no")
+    assert checks["result_validity"].verdict is Verdict.SAME

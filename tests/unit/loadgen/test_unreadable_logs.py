@@ -139,7 +139,7 @@ def test_what_is_too_large_is_not_held(tmp_path: Path) -> None:
     path = tmp_path / DETAIL
     with path.open("wb") as file:
         file.truncate(200 * 1024 * MIB)  # sparse
-    with pytest.raises(LogUnreadable, match="more than 64 MiB"):
+    with pytest.raises(LogUnreadable, match="more than 16 MiB"):
         read_text(path)
     with pytest.raises(LogUnreadable, match="a line of more than 100 bytes"):
         [*read_lines(path, MIB, 100)]

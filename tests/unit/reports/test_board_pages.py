@@ -232,6 +232,15 @@ def test_a_row_says_what_its_device_costs_and_at_which_price() -> None:
     assert "at 3.6 EUR an hour and a latency_mean of 0.02" in text
 
 
+def test_a_rank_is_told_among_the_rows_that_have_one() -> None:
+    bad = result(device="bad", validity=Validity.INVALID, reasons=("hot",))
+    board = board_of([*repeats("a", (1.0,) * 4), *repeats("b", (2.0,) * 4), bad])
+    pages = pages_of(board)
+    told = {row.row.device.id: pages[f"rows/{row.key}.html"] for row in board.rankings[0].rows}
+    assert "<dd>2 of 2</dd>" in told["b"]
+    assert "<dd>none: no VALID result</dd>" in told["bad"]
+
+
 def test_nothing_measured_is_said() -> None:
     (index,) = pages_of(board_of([])).values()
     assert "Nothing has been measured yet." in index
