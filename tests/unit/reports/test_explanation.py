@@ -71,6 +71,7 @@ IRRELEVANT = {
     "memory_before_samples_bytes",
     "ended_at_longest",
     "quality_target",
+    "quality_target_unknown",
     "own_quality_target",
 }
 """Facts of identity and settings that make no run faster or slower."""
