@@ -36,6 +36,8 @@ RANKING_METRICS = (
     *("step_time", "latency_mean", "latency_p90", "latency_p99", "throughput", "kernel_time"),
 )
 """All metrics that rank a scenario of ours; users' programs with other metrics aren't ranked."""
+UNRANKED_METRICS = ("loss_deviation",)
+"""Metrics of scenarios that check a cell: a value nearer to the reference makes no device better."""
 QUALITY_METRICS = ("top1", "mAP", "mIoU", "F1", "PSNR")
 """All metrics with quality targets, as MLPerf names them."""
 

@@ -154,7 +154,7 @@ def test_a_word_of_a_signature_is_a_parameter() -> None:
         ("compare torch:precision=bf16,prec", []),
         ("compare nothing:", []),
         ("compare torch ipex --workload resnet5", ["resnet50"]),
-        ("compare torch ipex --workload resnet50 --scenario t", ["training"]),
+        ("compare torch ipex --workload resnet50 --scenario t", ["training", "training_accuracy"]),
         ("compare torch torch --workload resnet50 --knob opt", ["optimizer="]),
         ("compare torch torch --workload resnet50 --knob warmup_s", ["warmup_steps="]),
         ("compare torch torch --workload resnet50 --knob delegate", []),

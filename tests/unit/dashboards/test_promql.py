@@ -17,6 +17,7 @@ from controller.dashboards.units import (
     QUALITY_METRICS,
     RANKING_METRICS,
     UNIT_OF_RESULT,
+    UNRANKED_METRICS,
     unit_of_result,
 )
 from controller.dashboards.variables import Choice
@@ -158,7 +159,10 @@ def test_result_without_a_known_unit_fails_at_build() -> None:
 
 def test_catalogue_has_no_metric_that_dashboards_would_leave_out() -> None:
     catalog = load_catalog()
-    assert {it.metric for it in catalog.scenarios.values()} == set(RANKING_METRICS)
+    assert {it.metric for it in catalog.scenarios.values()} == {
+        *RANKING_METRICS,
+        *UNRANKED_METRICS,
+    }
     targets = {it.quality_target for it in catalog.workloads.values() if it.quality_target}
     assert targets
     assert {target.metric for target in targets} <= set(QUALITY_METRICS)
