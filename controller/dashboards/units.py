@@ -37,7 +37,7 @@ RANKING_METRICS = (
 )
 """All metrics that rank a scenario of ours; users' programs with other metrics aren't ranked."""
 UNRANKED_METRICS = ("loss_deviation",)
-"""Metrics of scenarios that check a cell: a value nearer to the reference makes no device better."""
+"""Metrics of scenarios that check a cell: being nearer to the reference makes no device better."""
 QUALITY_METRICS = ("top1", "mAP", "mIoU", "F1", "PSNR")
 """All metrics with quality targets, as MLPerf names them."""
 
