@@ -20,6 +20,7 @@ from agents.health.prober import Prober
 from agents.health.probing import Probing
 from agents.held_up import HeldUpAttempts
 from agents.host.disk import out_of_room
+from agents.host.provenance import with_provenance
 from agents.link import ControllerAway, ControllerLink, admitted
 from agents.metrics import AgentMetrics
 from agents.outbox import Outbox
@@ -41,7 +42,7 @@ from controller.contracts.errors import (
     UnknownAgent,
     UnknownAttempt,
 )
-from controller.contracts.result import Blame, Failure, Outcome
+from controller.contracts.result import Blame, Failure, Outcome, Result
 from controller.contracts.wire import (
     AttemptRef,
     Exchange,
@@ -315,7 +316,10 @@ class HostAgent:
             spec = WorkerSpec(job=job, device=device, artefact_dir=str(artefacts))
             runner = self._parts.runners[device.kind]
             artefacts.mkdir(parents=True, exist_ok=True)
-            return await runner.run(spec, partial(self._tell, job, device))
+            outcome = await runner.run(spec, partial(self._tell, job, device))
+            if not isinstance(outcome, Result):
+                return outcome
+            return await asyncio.to_thread(with_provenance, outcome, artefacts)
         except Exception as error:
             log.exception("attempt %s of run %s broke the agent", job.ref.attempt, job.ref.run_id)
             message = f"the agent failed to run it: {type(error).__name__}: {error}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from agents.attempts.runner_program import run_folder, run_runner, write_spec
-from agents.inference.content import Content, Ready, score_answers
+from agents.inference.content import Content, Ready, identity_of, score_answers
 from agents.inference.image_spec import image_spec
 from agents.inference.on_device_result import (
     begun,
@@ -119,6 +119,7 @@ class LoadGenRunner:
             "pushed_bytes": seen.pushed_bytes + bundle.pushed_bytes + files.pushed_bytes,
             "stored_bytes": sum(tree.archive_bytes for tree in trees),
         }
+        facts |= identity_of(runtime, ready)
         if ready.origin:
             facts[DATASET_ORIGIN] = ready.origin
         if unread := untold(seen.told):

@@ -25,9 +25,11 @@ from controller.contracts.base import Scalar, digest
 from controller.contracts.catalog import user_tasks
 from controller.contracts.command import Command, CommandFile
 from controller.contracts.mobile import OnDevice
+from controller.contracts.result import Environment
 from models.mobile.origin import origin_of
 from models.mobile.preparation import (
     DEVICE,
+    MODEL,
     Compared,
     CompareOrder,
     Prepared,
@@ -89,6 +91,8 @@ class Ready:
     has_truth: bool
     origin: str | None = None
     """The published checksums that vouch for samples and truth; None: not known."""
+    checksums: tuple[str, ...] = ()
+    """Of the parts of its data set, as PART CHECKSUM."""
 
 
 @dataclass(slots=True)
@@ -184,7 +188,33 @@ class Content:
                 tree = await asyncio.to_thread(Tree.of, folder / DEVICE, self.folder)
                 self._ready[key] = Ready(tree, workload, folder, done.samples, done.has_truth)
             # Not in the key: what vouches for a content may come to be known later.
-            return replace(self._ready[key], origin=origin)
+            checksums = _checksums(name, workload, dataset, pins)
+            return replace(self._ready[key], origin=origin, checksums=checksums)
+
+
+def _checksums(
+    name: str, workload: OnDevice, dataset: str | None, pins: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the published checksum of each part of a data set, else the pinned one."""
+    parts = workload.datasets[dataset].parts if dataset else {}
+    known = {
+        part: file.checksum or pins.get(f"{name}/{dataset}/{part}") for part, file in parts.items()
+    }
+    return tuple(f"{part} {checksum}" for part, checksum in known.items() if checksum)
+
+
+def identity_of(runtime: Runtime, ready: Ready) -> Environment:
+    """Return the facts that identify what is pushed: bundle, model, data set and inputs."""
+    listing = dict(ready.tree.listing)
+    model = listing.pop(MODEL, "").rpartition(" ")[2]
+    facts: Environment = {"bundle": f"{runtime.name} {runtime.tree.digest}"}
+    if model:
+        facts["model_sha256"] = model
+    if ready.checksums:
+        facts["dataset_checksums"] = ready.checksums
+    if ready.samples:
+        facts["inputs_digest"] = digest(listing, 32)
+    return facts
 
 
 async def compare_answers(ready: Ready, answers: Path, reference: Path, compared: int) -> Compared:

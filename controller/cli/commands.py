@@ -117,6 +117,8 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "report": "Write a sweep or a comparison as one HTML file.",
             "list": "List results, oldest first.",
             "show": "Show the results and failures of a run.",
+            "explain": "Say why a run differs from earlier ones of its cell.",
+            "replicate": "Measure a run's cell again; say whether it replicates.",
             "compare": "Compare two cells by their stored results.",
             "export": "Write results to a file, or as a submission's tree.",
             "import": "Import published results, to rank beside yours.",
@@ -124,6 +126,8 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
         },
         {
             "list": "result_lists:list_results",
+            "explain": "results_explain:explain_run",
+            "replicate": "results_replicate:replicate",
             "export": "result_lists:export",
             "verify": "results_verify:verify",
             "import": "results_import:import_results",

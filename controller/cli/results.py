@@ -11,13 +11,21 @@ from typing import Annotated
 import typer
 from pydantic import TypeAdapter
 
-from controller.cli import report, result_lists, results_import, results_verify
+from controller.cli import (
+    report,
+    result_lists,
+    results_explain,
+    results_import,
+    results_replicate,
+    results_verify,
+)
 from controller.cli.common import Json, reading, show_json, show_table
 from controller.cli.compare import show_comparison
 from controller.cli.comparison_options import Knobs, Scenario, SideA, SideB, Workload, wanted_of
 from controller.cli.imported_results import imported_results
 from controller.cli.outcome_options import OfDevice, OfSweep
 from controller.cli.references import device_of, record_of
+from controller.cli.results_provenance import show_provenance
 from controller.contracts.catalog import load_catalog
 from controller.contracts.documents import read_json
 from controller.contracts.errors import UserError
@@ -35,6 +43,8 @@ from controller.store.protocol import StoreReader
 app = typer.Typer(no_args_is_help=True)
 app.command()(report.report)
 app.command("list")(result_lists.list_results)
+app.command("explain")(results_explain.explain_run)
+app.command()(results_replicate.replicate)
 app.command()(result_lists.export)
 app.command()(results_verify.verify)
 app.command("import")(results_import.import_results)
@@ -47,11 +57,18 @@ OP_PROFILE_BYTES = 16 * 2**20
 @app.command()
 def show(
     run_id: Annotated[str, typer.Argument(help="Run id, or its beginning; see `results list`.")],
+    provenance: Annotated[
+        bool,
+        typer.Option(
+            "--provenance", help="Show sweep, cell, attempts, software, model, data, files instead."
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show the results and failures of a run.
 
-    Includes all its attempts.
+    Includes all its attempts. With --provenance, walks back to all that they come from, and checks
+    whether the files that they left are unchanged.
     """
     if run_id.startswith(IMPORTED):
         outcomes: list[StoredResult | StoredFailure] = [*imported_results()]
@@ -60,6 +77,9 @@ def show(
             outcomes = [*store.results(), *store.failures()]
     meant = find_run(run_id, dict.fromkeys(record.run_id for record in outcomes))
     found = [record for record in outcomes if record.run_id == meant]
+    if provenance:
+        show_provenance(found, json=json)
+        return
     if json:
         show_json(found)
         return

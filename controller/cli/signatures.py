@@ -66,7 +66,9 @@ SIGNATURES: Final[dict[str, str]] = {
     " --scenario=scenario --knob=knob* --since= --until= --validity=VALID|DISTURBED|INVALID"
     " --last= --failures --imported --json --csv",
     "results import": "path= --round=",
-    "results show": "run_id= --json",
+    "results show": "run_id= --provenance --json",
+    "results explain": "run_id= --against=sweep --json",
+    "results replicate": "run_id= --tries= --wait= --again --json",
     "results compare": "a=side b=side --workload=workload --scenario=scenario --device=device"
     " --knob=knob* --sweep=sweep --force --json",
     "results export": "output= --sweep=sweep --tag=tag* --device=device --workload=workload"

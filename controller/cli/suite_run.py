@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from controller.cli.common import console, home, parse_seconds, reading, require_this_host
-from controller.cli.progress import show_sweep
+from controller.cli.common import home, parse_seconds, reading, require_this_host
 from controller.cli.references import device_of
+from controller.cli.session_farm import DeviceFarm, carry_on
 from controller.cli.suite_view import judge_of, show_session, summaries_of, version_rules
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import (
-    Device,
-    DeviceState,
     RegisteredAgent,
     RegisteredDevice,
 )
@@ -27,35 +22,16 @@ from controller.contracts.errors import NotFound, UserError
 from controller.contracts.mobile import SURROGATE
 from controller.contracts.suite_rules import SuiteRules
 from controller.contracts.suite_session import SessionSummary
-from controller.contracts.sweep import Cell, Sweep
-from controller.platform.interrupted import INTERRUPTED
+from controller.contracts.sweep import Cell
 from controller.platform.terminal import LONGEST, say
-from controller.runtime.client import FarmClient
-from controller.runtime.fleet import DeviceOverview, devices_now
 from controller.runtime.stored_files import stored_files_now
-from controller.runtime.suite_runner import SessionRunner, Timer
+from controller.runtime.suite_runner import SessionRunner
 from controller.runtime.suite_sessions import read_sessions, session_ids
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.model_files import hosts_without, needed_files
 from controller.scheduling.suite_plan import Place, SuitePlan, newest_of, parts_of
 from controller.scheduling.suite_session import Ended, Pauses, Session
-
-AWAY: Final = (DeviceState.OFFLINE, DeviceState.LOST)
-"""States of a device that a session waits out for a while: a touched cable or an agent that starts
-again brings it back within seconds."""
-RETURN_S: Final = 120.0
-"""How long a device may stay away before a part."""
-UNUSABLE: Final = (*AWAY, DeviceState.UNAUTHORIZED, DeviceState.QUARANTINED)
-"""States of a device in which a session is not carried on: nobody knows how long they last."""
-LOOK_S: Final = 1.0
-"""Between two looks for a device that is away."""
-WAITED_FOR: Final = (
-    DeviceState.BUSY,
-    DeviceState.COOLING,
-    DeviceState.RESERVED,
-    DeviceState.DRAINED,
-)
-"""States in which a part waits in the queue."""
+from controller.store.protocol import StoreReader
 
 
 def run(
@@ -141,84 +117,28 @@ def run(
     cells = _cells(plan, catalog)
     number = newest_of(plan, sessions)
     session = plan.session(number + 1 if again or not number else number)
-    farm = _Farm(meant, session)
+    farm = DeviceFarm(meant, session, partial(_read, session))
     say(f"{rules.claim} on {meant.shown}{meant.likeness}: session {session}")
     if rules.seeds is None:
         say(f"the seeds of {rules.title} are not known, so no result can meet its rules")
     if session in sessions:
         _say_continued(farm.session(), len(parts) * tries)
     _require_files(registered, agents, cells, catalog, partial(stored_files_now, home()))
-    ended = _carry_on(SessionRunner(plan, tries, pauses, farm, judge_of(version).verdicts, say))
-    found = farm.summary()
+    ended = carry_on(SessionRunner(plan, tries, pauses, farm, judge_of(version).verdicts, say))
+    found = _summary(session)
     show_session(found, meant.shown)
     _say_lost(ended)
     raise typer.Exit(0 if found.meets_rules else 1)
 
 
-def _carry_on(runner: SessionRunner) -> Ended:
-    """Carry a session to its end; on ^C, say how to go on."""
-    try:
-        return runner.run()
-    except KeyboardInterrupt:
-        say(err=True)
-        say(f"a part under way goes on; continue the session with: {_call()}", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+def _read(id_: str, store: StoreReader) -> Session:
+    (session,) = read_sessions(store, [id_])
+    return session
 
 
-@dataclass(slots=True)
-class _Farm:
-    """The farm of this host, for one session on one device."""
-
-    device: Device
-    id: str
-
-    def session(self) -> Session:
-        with reading() as store:
-            (session,) = read_sessions(store, [self.id])
-        return session
-
-    def summary(self) -> SessionSummary:
-        with reading() as store:
-            (found,) = summaries_of(store, read_sessions(store, [self.id]))
-        return found
-
-    def submit(self, sweep: Sweep) -> None:
-        self._require_usable()
-        FarmClient(home()).submit(sweep)
-
-    def follow(self, sweep_id: str) -> None:
-        show_sweep(FarmClient(home()), sweep_id, console())
-
-    def _require_usable(self) -> None:
-        """Say what the device is busy with; raise UserError if nothing runs on it."""
-        found = _once_back(self._overview, Timer())
-        seen = f"it is {found.state}" + (f": {found.why}" if found.why else "")
-        if found.state in UNUSABLE:
-            remedy = f"Bring it back, then continue with `{_call()}`."
-            if found.state is DeviceState.QUARANTINED:
-                remedy = f"Run `benchfarm device release {self.device.id}`, then `{_call()}`."
-            raise UserError(f"carry on session {self.id} on {self.device.shown}", seen, remedy)
-        if found.state in WAITED_FOR:
-            say(f"{self.device.shown} is {found.state} ({found.why}); the part waits for it")
-
-    def _overview(self) -> DeviceOverview:
-        with reading() as store:
-            known = devices_now(home(), store, store.runs(open_only=True))
-        found = next((each for each in known if each.device.id == self.device.id), None)
-        if found is None:
-            seen = "the farm no longer knows it"
-            raise NotFound(f"carry on session {self.id}", seen, f"Bring {self.device.shown} back.")
-        return found
-
-
-def _once_back(look: Callable[[], DeviceOverview], timer: Timer) -> DeviceOverview:
-    """Return how a device stands, once it is there or has been away for too long."""
-    found, until = look(), timer.now() + RETURN_S
-    if found.state in AWAY:
-        say(f"{found.device.shown} is {found.state} ({found.why}); waiting {RETURN_S:.0f} s for it")
-    while found.state in AWAY and timer.now() < until:
-        timer.sleep(LOOK_S)
-        found = look()
+def _summary(id_: str) -> SessionSummary:
+    with reading() as store:
+        (found,) = summaries_of(store, [_read(id_, store)])
     return found
 
 
@@ -306,8 +226,3 @@ def _say_lost(ended: Ended) -> None:
         say(f"no further tries, because {run.label} has no result: {why}", err=True)
     if ended.lost:
         say("once it is mended, start a new session with --again", err=True)
-
-
-def _call() -> str:
-    """Return the command that continues the session."""
-    return shlex.join(["benchfarm", *(word for word in sys.argv[1:] if word != "--again")])

@@ -127,6 +127,7 @@ class StoredResult(OutcomeOrigin):
     metrics: dict[str, Measurement]
     environment: Environment
     artefacts: dict[str, str]
+    checksums: dict[str, str] = {}
     pairs: tuple[Pair, ...] = ()
     profile: ProfileSummary | None = None
 

@@ -98,6 +98,8 @@ class Result(Contract):
     environment: Environment
     artefacts: dict[str, str] = {}
     """Name → path of a file kept by the agent that ran it."""
+    checksums: dict[str, str] = {}
+    """Path of a file that the attempt left → its SHA-256, hex, when the result was handed in."""
     pairs: tuple[Pair, ...] = ()
     """All pairs of a paired comparison, the first ones included, in order."""
     profile: ProfileSummary | None = None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from controller.contracts.base import utc_minute
 from controller.contracts.suite_session import RuleVerdict, Verdict
 from controller.contracts.sweep import Sweep
-from controller.scheduling.suite_plan import Place, SuitePlan
+from controller.scheduling.suite_plan import Part, Place
 from controller.scheduling.suite_session import (
     Ended,
     Follow,
@@ -23,6 +23,19 @@ from controller.scheduling.suite_session import (
 
 LOOK_S: Final = 30.0
 """Longest sleep between two looks at the clock, which may be set meanwhile."""
+
+
+class SessionPlan(Protocol):
+    """What is run in each try of a session."""
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """What is run in each try, in order; called before each step."""
+        ...
+
+    def sweep(self, place: Place) -> Sweep:
+        """Return the sweep of a part in a try; called before it is submitted."""
+        ...
 
 
 class SessionFarm(Protocol):
@@ -54,7 +67,7 @@ class Timer:
 class SessionRunner:
     """Carries one session to its end; one that was broken off goes on where it was."""
 
-    plan: SuitePlan
+    plan: SessionPlan
     tries: int
     pauses: Pauses
     farm: SessionFarm

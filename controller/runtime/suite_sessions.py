@@ -29,7 +29,7 @@ def read_sessions(store: StoreReader, ids: Iterable[str]) -> list[Session]:
     for record in store.sweeps():
         place = Place.of(record.sweep.name)
         if place and place.session in wanted and record.sweep_id in run_of:
-            found[place.session].append(_part(store, place, run_of[record.sweep_id]))
+            found[place.session].append(part_run(store, place, run_of[record.sweep_id]))
     return [_session(id_, found[id_], runs) for id_ in ids]
 
 
@@ -41,7 +41,8 @@ def _session(id_: str, parts: Iterable[PartRun], runs: Iterable[Run]) -> Session
     return Session(id_, ordered, tuple(span for span in spans if span.device in devices))
 
 
-def _part(store: StoreReader, place: Place, run: Run) -> PartRun:
+def part_run(store: StoreReader, place: Place, run: Run) -> PartRun:
+    """Return a part with its result, or why it has none; called for runs that were submitted."""
     if not run.state.terminal:
         return PartRun.of(place, run)
     result = next((r for r in store.results(run.sweep_id) if r.counted), None)

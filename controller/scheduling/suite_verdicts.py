@@ -38,16 +38,16 @@ class Judge:
         """Return what a session is worth by each rule."""
         rules = self.rules
         return (
-            _verdict("whole suite", self._whole(session)),
-            _verdict("run rules of each result", self._results(session)),
-            _verdict("one device", _one_device(session)),
-            _verdict("one build of its system", _constant(session, rules.build, known=True)),
-            _verdict("one framework", _constant(session, rules.framework, known=False)),
-            _verdict("nothing else on the device", _alone(session)),
-            _verdict("pauses between tasks", self._task_pauses(session)),
-            _verdict("pauses between tries", self._try_pauses(session)),
-            _verdict("times in order", _in_order(session)),
-            _verdict("replication", self._replication(session)),
+            verdict_on("whole suite", self._whole(session)),
+            verdict_on("run rules of each result", self._results(session)),
+            verdict_on("one device", _one_device(session)),
+            verdict_on("one build of its system", _constant(session, rules.build, known=True)),
+            verdict_on("one framework", _constant(session, rules.framework, known=False)),
+            verdict_on("nothing else on the device", _alone(session)),
+            verdict_on("pauses between tasks", self._task_pauses(session)),
+            verdict_on("pauses between tries", self._try_pauses(session)),
+            verdict_on("times in order", _in_order(session)),
+            verdict_on("replication", self._replication(session)),
         )
 
     def _whole(self, session: Session) -> Iterator[Finding]:
@@ -145,12 +145,18 @@ class Judge:
             yield Verdict.OPEN, f"{len(whole)} of {self.rules.tries} tries"
         for part in session.parts():
             results = [r.result for r in session.runs if r.part == part and r.result]
-            for metric in (self.metric_of.get(part[1], ""), *ACCURACIES):
-                found = spread([r.metrics[metric].value for r in results if metric in r.metrics])
-                if found is not None and found > self.rules.spread + ROUNDING:
-                    differs = f"{metric} differs by {math.ceil((found - ROUNDING) * 1000) / 10:g} %"
-                    most = f"at most {self.rules.spread:.0%}".replace("%", " %")
-                    yield Verdict.MISSED, f"{' '.join(part)}: {differs}; {most}"
+            metrics = (self.metric_of.get(part[1], ""), *ACCURACIES)
+            for said in too_far(results, metrics, self.rules.spread):
+                yield Verdict.MISSED, f"{' '.join(part)}: {said}"
+
+
+def too_far(results: Sequence[StoredResult], metrics: Iterable[str], limit: float) -> Iterator[str]:
+    """Yield which metrics of results that are to replicate each other differ by too much."""
+    for metric in metrics:
+        found = spread([r.metrics[metric].value for r in results if metric in r.metrics])
+        if found is not None and found > limit + ROUNDING:
+            differs = f"{metric} differs by {math.ceil((found - ROUNDING) * 1000) / 10:g} %"
+            yield f"{differs}; at most {limit * 100:.0f} %"
 
 
 def spread(values: Sequence[float]) -> float | None:
@@ -163,7 +169,8 @@ def spread(values: Sequence[float]) -> float | None:
     return (most - least) / least if least > 0 else math.inf
 
 
-def _verdict(rule: str, findings: Iterable[Finding]) -> RuleVerdict:
+def verdict_on(rule: str, findings: Iterable[Finding]) -> RuleVerdict:
+    """Return whether a rule is met: missed or open if a finding says so."""
     found = list(findings)
     for verdict in (Verdict.MISSED, Verdict.OPEN):
         if why := tuple(said for kind, said in found if kind is verdict):

@@ -340,6 +340,7 @@ def test_a_result_comes_back_whole(store: Store, runs: list[Run]) -> None:
             "smt": False,
         },
         "artefacts": {"profile": "artefacts/profile.json"},
+        "checksums": {},
         "pairs": [],
         "profile": None,
     }

@@ -174,9 +174,12 @@ class FakePhone:
         return 0
 
 
+MODEL_SHA256 = "11" * 32
+
+
 def ready_task(folder: Path = Path("/nowhere"), *, truth: bool = True) -> Ready:
     assert SHAPES.on_device
-    tree = Tree(folder, 0, {"model.tflite": "file"})
+    tree = Tree(folder, 0, {"model.tflite": f"file {MODEL_SHA256}"})
     return Ready(tree, SHAPES.on_device, folder, 1024, truth)
 
 
@@ -257,6 +260,8 @@ async def test_the_deadline_is_that_of_the_whole_submission(spec: WorkerSpec) ->
     predicted = {f"predicted_throughput{end}" for end in ("", "_low", "_high")}
     assert set(outcome.metrics) == {"throughput", "top1"} | predicted
     assert outcome.environment["meets_run_rules"] is False
+    assert outcome.environment["model_sha256"] == MODEL_SHA256
+    assert str(outcome.environment["bundle"]).startswith("litert-")
     assert outcome.environment["pushed_bytes"] == 21  # bundle, the part that is tried first, task
     first, second = phone.deadlines
     assert 0 < second < first <= 50.0

@@ -81,6 +81,17 @@ def test_failures_are_never_imported(home: Path) -> None:
     assert "none are imported" in said
 
 
+def test_where_one_was_read_from_is_told(home: Path) -> None:
+    said = printed_by(home, "results", "show", TWO[1].run_id, "--provenance")
+    origin = TWO[1].imported
+    assert f"  imported    {origin.title}" in said
+    assert f"  read from   {origin.source}, sha256 {'1' * 64}\n" in said
+    (found,) = json.loads(
+        printed_by(home, "results", "show", TWO[1].run_id, "--provenance", "--json")
+    )
+    assert (found["sweep"], found["imported"]["submitter"]) == (None, "Acme")
+
+
 def test_a_round_is_imported_once_and_then_adds_nothing(tmp_path: Path) -> None:
     tree, home = mobile_round(tmp_path), tmp_path / "home"
     assert printed_by(home, "results", "import", str(tree)) == "6 results imported\n"

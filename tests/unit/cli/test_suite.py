@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli import suite_run
+from controller.cli import session_farm, suite_run
 from controller.cli.suite_view import show_session
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import Device, DeviceKind, DeviceState, RegisteredDevice
@@ -292,7 +292,7 @@ def seen(state: DeviceState) -> DeviceOverview:
         ([DeviceState.READY], DeviceState.READY, 0),
         ([DeviceState.QUARANTINED], DeviceState.QUARANTINED, 0),
         ([DeviceState.OFFLINE, DeviceState.LOST, DeviceState.BUSY], DeviceState.BUSY, 2),
-        ([DeviceState.OFFLINE] * 1000, DeviceState.OFFLINE, suite_run.RETURN_S),
+        ([DeviceState.OFFLINE] * 1000, DeviceState.OFFLINE, session_farm.RETURN_S),
     ],
 )
 def test_a_device_that_is_away_is_waited_for_a_while(
@@ -304,6 +304,6 @@ def test_a_device_that_is_away_is_waited_for_a_while(
     naps: list[float] = []
     looks = map(seen, states)
     timer = Timer(lambda: sum(naps), naps.append)
-    assert suite_run._once_back(lambda: next(looks), timer).state is end
+    assert session_farm.once_back(lambda: next(looks), timer).state is end
     assert sum(naps) == slept
     assert ("(unplugged); waiting 120 s for it" in capsys.readouterr().out) == bool(slept)

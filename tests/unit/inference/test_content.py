@@ -13,11 +13,13 @@ import pytest
 
 from agents.host import helper_process
 from agents.host.oom import OOM_SCORE_ADJ
-from agents.inference.content import DEADLINE_S, Content
+from agents.inference.bundle.requirements import Requirements
+from agents.inference.content import DEADLINE_S, Content, Ready, Runtime, identity_of
+from agents.remotes.tree import Tree
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import WorkerFault
 from controller.contracts.mobile import OnDevice
-from controller.contracts.result import Blame, Failure
+from controller.contracts.result import Blame, Environment, Failure
 from tests.support.waiting import until
 
 
@@ -92,3 +94,21 @@ async def test_a_bundle_whose_program_is_killed_is_tried_again(
     failure = caught.value.failure
     assert (failure.blame, failure.kind) == (Blame.HARNESS, "signal")
     assert "cannot run apt-get update: the program was killed by SIGKILL" in failure.message
+
+
+def test_what_is_pushed_is_identified(tmp_path: Path, task: OnDevice) -> None:
+    needs = Requirements(kernel=(3, 7, 0), page_bytes=16384, storage_bytes=1)
+    bundle = Tree(tmp_path, 0, {"run": "program aa"})
+    runtime = Runtime("litert-x86_64", bundle, bundle, "ld.so", needs)
+
+    def facts(inputs: str, samples: int = 8, checksums: tuple[str, ...] = ()) -> Environment:
+        tree = Tree(tmp_path, 0, {"model.tflite": "file ab12", "inputs.npy": inputs})
+        return identity_of(runtime, Ready(tree, task, tmp_path, samples, True, None, checksums))
+
+    found = facts("file cd34", checksums=("images sha256:ef",))
+    assert found["model_sha256"] == "ab12"
+    assert found["bundle"] == f"litert-x86_64 {bundle.digest}"
+    assert found["dataset_checksums"] == ("images sha256:ef",)
+    assert found["inputs_digest"] == facts("file cd34")["inputs_digest"]
+    assert found["inputs_digest"] != facts("file cd35")["inputs_digest"]
+    assert facts("file cd34", samples=0).keys() == {"model_sha256", "bundle"}

@@ -1,0 +1,138 @@
+"""`benchfarm results show --provenance` walks back from a result to all that it comes from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from controller.contracts.run import Run
+from controller.store.sqlite import SqliteStore
+from tests.support import store_examples
+from tests.support.command_line import printed_by
+
+SHOW = ("results", "show")
+KEPT = b"Result is : VALID\n"
+SHA256 = hashlib.sha256(KEPT).hexdigest()
+FILES = ("kept.txt", "changed.txt", "gone.txt")
+
+
+def _runs() -> list[Run]:
+    return store_examples.runs_for(store_examples.sweep_record())
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with a retried run that tells of everything, one of an earlier release, a failure."""
+    folder = tmp_path / "agent" / "host-1" / "runs"
+    folder.mkdir(parents=True)
+    (folder / "kept.txt").write_bytes(KEPT)
+    (folder / "changed.txt").write_bytes(KEPT + b"\n")
+    (folder / "unchecked.txt").write_bytes(KEPT)
+    checksums = {str(folder / name): SHA256 for name in FILES}
+    told = store_examples.result().model_copy(
+        update={
+            "environment": {
+                "model_sha256": "11" * 32,
+                "dataset_checksums": ("images sha256:22", "truth md5:33"),
+                "inputs_digest": "44",
+                "dataset_origin": "sha256:22 (imagenet)",
+                "bundle": "litert-x86_64 55",
+                "benchfarm": "0.2.0 (66)",
+                "benchfarm_commit": "77",
+                "threads": 2,
+                "load_before": 0.25,
+            },
+            "artefacts": {
+                "summary": str(folder / "kept.txt"),
+                "trace": str(folder / "unchecked.txt"),
+                "far": "/elsewhere/far.txt",
+            },
+            "checksums": checksums,
+        }
+    )
+    store = SqliteStore.open(tmp_path / "store.sqlite")
+    try:
+        store.save_agent(store_examples.AGENT, [store_examples.CPU, store_examples.PHONE])
+        first, second, third = store.add_sweep(store_examples.sweep_record(), _runs())
+        leased = store_examples.grant(first)
+        lost = store_examples.lose(leased.run)
+        again = store_examples.grant(lost.run, now=2040.0)
+        done = store_examples.report(again.run, told, 2, 2050.0)
+        plain = store_examples.grant(second)
+        early = store_examples.report(plain.run, store_examples.result())
+        failing = store_examples.grant(third)
+        failed = store_examples.report(failing.run, store_examples.failure())
+        for change in (leased, lost, again, done, plain, early, failing, failed):
+            store.save_runs([change])
+    finally:
+        store.close()
+    return tmp_path
+
+
+def _run(number: int) -> str:
+    return _runs()[number].run_id
+
+
+def test_json_has_every_step(home: Path) -> None:
+    (found,) = json.loads(printed_by(home, *SHOW, _run(0), "--provenance", "--json"))
+    sweep = store_examples.sweep_record()
+    assert found["sweep"]["sweep_id"] == sweep.sweep_id
+    assert (found["sweep"]["name"], found["sweep"]["user"]) == ("demo", "admin")
+    assert found["cell"]["key"] == _runs()[0].cell.key
+    assert found["cell"]["knobs"]["dtype"] == "bf16"
+    assert [(a["number"], a["state"]) for a in found["attempts"]] == [(1, "lost"), (2, "succeeded")]
+    assert (found["agent"], found["host"]) == ("host-1", "host-1")
+    assert found["identity"]["model_sha256"] == "11" * 32
+    assert found["settings"] == {"threads": 2, "dataset_origin": "sha256:22 (imagenet)"}
+    assert found["conditions"] == {"load_before": 0.25}
+    assert found["not_recorded"] == []
+
+
+def test_files_are_checked(home: Path) -> None:
+    *_, found = json.loads(printed_by(home, *SHOW, _run(0), "--provenance", "--json"))
+    files = {Path(file["path"]).name: file for file in found["files"]}
+    assert {name: file["state"] for name, file in files.items()} == {
+        "kept.txt": "unchanged",
+        "changed.txt": "changed",
+        "gone.txt": "gone",
+        "unchecked.txt": "unchecked",
+        "far.txt": "elsewhere",
+    }
+    assert (files["kept.txt"]["names"], files["kept.txt"]["sha256"]) == (["summary"], SHA256)
+    assert files["far.txt"]["sha256"] is None
+
+
+def test_people_read_the_same(home: Path) -> None:
+    text = printed_by(home, *SHOW, _run(0), "--provenance")
+    sweep = store_examples.sweep_record().sweep_id
+    assert f"run {_run(0)}, attempt 2: VALID\n" in text
+    assert f"  sweep       {sweep}, submission 1 by admin on 1970-01-01 00:16 UTC\n" in text
+    assert "  attempt 1   lost on host-1 by host-1: leased" in text
+    assert "    dataset_checksums: images sha256:22 truth md5:33\n" in text
+    assert "  files       1 unchanged, 1 changed, 1 unchecked, 1 gone, 1 elsewhere\n" in text
+    assert f"    unchanged  sha256 {SHA256}  {home}" in text
+    assert "    elsewhere (on host host-1)  checksum not recorded  /elsewhere/far.txt" in text
+    assert "  not recorded: nothing is missing\n" in text
+
+
+def test_what_is_not_recorded_is_named(home: Path) -> None:
+    (found,) = json.loads(printed_by(home, *SHOW, _run(1), "--provenance", "--json"))
+    assert found["not_recorded"] == [
+        "version of benchfarm (benchfarm)",
+        "its commit (benchfarm_commit)",
+        "bundle (bundle)",
+        "checksum of the model (model_sha256)",
+        "checksums of the data set (dataset_checksums)",
+        "digest of the inputs (inputs_digest)",
+        "what vouches for the data set (dataset_origin)",
+        "checksums of its files",
+    ]
+
+
+def test_a_failure_has_one_too(home: Path) -> None:
+    text = printed_by(home, *SHOW, _run(2), "--provenance")
+    assert f"run {_run(2)}, attempt 1: failure signal\n              killed\n" in text
+    assert "files of a failed attempt" in text
