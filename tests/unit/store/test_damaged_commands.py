@@ -18,7 +18,7 @@ from tests.support.store_examples import sweep_record
 COMMANDS = (
     *("results list", "results list --failures", "results report SWEEP -o OUT.html"),
     *("sweep status", "sweep status SWEEP", "device list", "device history phone-1", "agent list"),
-    *("store check", "store salvage OUT.sqlite"),
+    *("store check", "store salvage OUT.sqlite", "publish OUT.board"),
 )
 SWEEP_ID = sweep_record(generation=1, repeats=12).sweep_id
 STATUSES = {"store check": (0, 1, 2)}
