@@ -5,6 +5,7 @@ What isn't known isn't met: a condition that a phone doesn't tell is a missed ru
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -135,8 +136,10 @@ def _of_loadgen(
     for fact, value in least.items():
         if not _at_least(said.get(fact), value):
             yield f"{fact} {said.get(fact, 'not known')}, below {value:g}"
-    if said.get("max_duration_ms") != length.most_ms:
-        yield f"max_duration_ms {said.get('max_duration_ms', 'not known')}, not {length.most_ms:g}"
+    longest = said.get("max_duration_ms")
+    if not isinstance(longest, int | float) or length.ends_too_soon(longest):
+        known = "not known" if longest is None else longest
+        yield f"max_duration_ms {known}, below {length.most_ms or math.inf:g}"
 
 
 def _drawn_at_least(asked: int, workload: OnDevice, job: Job) -> int:

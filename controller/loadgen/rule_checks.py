@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from controller.contracts.mobile import RunLength
 from controller.contracts.suite_rules import SuiteRules, load_suites
 from controller.loadgen.checks import Check, at_least, equal, judged, unchecked
 from controller.loadgen.logs import ended_at_longest
@@ -36,7 +37,7 @@ def rule_checks(run: RunLogs, rules: SuiteRules, task: str | None) -> Iterator[C
     if same:
         length = asked[scenario]
         least = (of_task.queries if of_task else None) or length.queries
-        yield from _length(run, least, length.least_ms, length.most_ms, by)
+        yield from _length(run, least, length, by)
     if of_task:
         total = run.count("qsl_reported_total_count") or of_task.performance_samples
         drawn = run.count("effective_performance_sample_count")
@@ -56,11 +57,11 @@ def _seeds(run: RunLogs, rules: SuiteRules) -> Iterator[Check]:
             yield equal(seed_key(name), said, getattr(rules.seeds, name), rules.title)
 
 
-def _length(run: RunLogs, least: int, least_ms: float, most_ms: float, by: str) -> Iterator[Check]:
+def _length(run: RunLogs, least: int, length: RunLength, by: str) -> Iterator[Check]:
     counted = "min_sample_count" if run.scenario == "Offline" else "min_query_count"
     for key, value in (
         (f"effective_{counted}", least),
-        ("effective_min_duration_ms", least_ms),
+        ("effective_min_duration_ms", length.least_ms),
     ):
         said = run.count(key)
         if said is None:
@@ -71,7 +72,9 @@ def _length(run: RunLogs, least: int, least_ms: float, most_ms: float, by: str) 
     if longest is None:
         yield unchecked("effective_max_duration_ms", None, "the logs do not have it")
     else:
-        yield equal("effective_max_duration_ms", longest, int(most_ms), by)
+        most, same = int(length.most_ms), not length.ends_too_soon(longest)
+        allowed = f"at least {most}, or 0 for any" if most else "0"
+        yield judged("effective_max_duration_ms", longest, allowed, by, same=same)
     queries = run.count("result_query_count")
     if run.scenario != "Offline" and queries is not None and run.detail.has_results:
         enough = 1 if ended_at_longest(run.detail.log) else least
