@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +16,7 @@ from controller.imported.app_export import RunLogs, app_json
 from controller.imported.exportable import DETAIL_ARTEFACT, LOGS, Exportable, choose_exportable
 from controller.imported.submission import SUMS, TO_FILL_IN, checksums, submission_of
 from controller.loadgen.logs import DetailLog, LogUnreadable
+from controller.platform.atomic import replacing_folder
 from controller.platform.terminal import say
 
 LINES_SAID: Final = 30
@@ -119,16 +118,12 @@ def _new_folder(output: Path) -> Iterator[Path]:
     """Give a folder that becomes `output` when it is whole; raises UserError."""
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise UserError(f"write {output}", "it exists already", "Name a new folder.")
-    new = output.with_name(f".{secrets.token_hex(8)}.new")
     try:
-        new.mkdir()
-        yield new
-        new.replace(output)
+        with replacing_folder(output) as new:
+            yield new
     except OSError as error:
         seen = error.strerror or str(error)
         raise UserError(f"write {output}", seen, "Name a folder that you can write.") from error
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
 
 
 def _say_some(lines: Sequence[str]) -> None:
