@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from controller.cli.common import write_file
+from controller.cli.common import home, write_file
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import UserError
 from controller.contracts.records import StoredResult
@@ -18,6 +18,7 @@ from controller.imported.submission import SUMS, TO_FILL_IN, checksums, submissi
 from controller.loadgen.logs import DetailLog, LogUnreadable
 from controller.platform.atomic import replacing_folder
 from controller.platform.terminal import say
+from controller.runtime.kept_logs import LogAbsent, log_at_hand, opened_log
 
 LINES_SAID: Final = 30
 """Lines about what is left out, and about what is to be filled in, that are printed."""
@@ -80,9 +81,8 @@ def _readable(
         try:
             files[id_] = _files_of(one.result)
             parsed[id_] = _parsed(files[id_])
-        except (OSError, LogUnreadable, UnicodeDecodeError) as error:
-            said = error.strerror if isinstance(error, OSError) else str(error)
-            left_out.append(f"{id_}: its logs, kept by the host that ran it: {said}")
+        except (OSError, LogAbsent, LogUnreadable, UnicodeDecodeError) as error:
+            left_out.append(f"{id_}: its logs, kept by the host that ran it: {error}")
             continue
         kept.append(one)
     for line in left_out[:LINES_SAID]:
@@ -96,12 +96,16 @@ def _readable(
 
 
 def _files_of(result: StoredResult) -> dict[str, bytes]:
-    found = {name: Path(result.artefacts[name]) for name in LOGS if name in result.artefacts}
+    """Return a result's logs by artefact; raises LogAbsent, LogUnreadable."""
+    agents = home().agent.resolve()
     contents = {}
-    for name, path in found.items():
-        if path.stat().st_size > MOST_LOG_BYTES:
+    for name in (name for name in LOGS if name in result.artefacts):
+        path = log_at_hand(agents, result, Path(result.artefacts[name]))
+        with opened_log(path) as file:
+            content = file.read(MOST_LOG_BYTES + 1)
+        if len(content) > MOST_LOG_BYTES:
             raise LogUnreadable(f"{path.name} has more than {MOST_LOG_BYTES} bytes")
-        contents[name] = path.read_bytes()
+        contents[name] = content
     return contents
 
 

@@ -21,7 +21,7 @@ from controller.loadgen import logs
 from controller.loadgen.checks import Check, Verdict, VerifiedLogs, differs
 from controller.loadgen.logs import LogUnreadable
 from controller.loadgen.rule_checks import round_of, rule_checks
-from controller.loadgen.run_logs import read_run
+from controller.loadgen.run_logs import RunLogs, read_run
 from controller.loadgen.stored_checks import quality_check, ruled_checks, stored_checks
 from controller.loadgen.verifying import verify as verified
 from controller.platform.terminal import say
@@ -29,6 +29,8 @@ from controller.scheduling.references import find_run
 
 MOST_FOLDERS: Final = 10_000
 """That one command looks through, and whose logs it reads."""
+NO_SUCH_LOG: Final = (ArithmeticError, LookupError, TypeError, ValueError)
+"""What arithmetic on values raises that LoadGen never writes."""
 _OF_MODE: Final = {
     "performance": "performance_loadgen_detail",
     "accuracy": "accuracy_loadgen_detail",
@@ -115,7 +117,23 @@ def _of_folder(folder: Path, rules: SuiteRules | None, task: str | None) -> Veri
         checks += rule_checks(run, rules, task) if rules else [round_of(run)]
     except LogUnreadable as error:
         return VerifiedLogs(where=str(folder), unreadable=str(error))
+    except NO_SUCH_LOG as error:
+        return VerifiedLogs(where=str(folder), unreadable=_strange(error))
     return VerifiedLogs(where=str(folder), checks=tuple(checks))
+
+
+def _told_checks(result: StoredResult, run: RunLogs, folder: Path, mode: str) -> Iterator[Check]:
+    """Yield the checks of a result's figures against its run's logs."""
+    if mode == "performance":
+        yield from stored_checks(result, run, folder)
+    elif mode == "accuracy":
+        workload = load_catalog().workloads.get(result.workload)
+        yield quality_check(result, quality_target(workload, result.knobs) if workload else None)
+
+
+def _strange(error: Exception) -> str:
+    """Return why values are none that LoadGen writes."""
+    return f"a value is none that LoadGen writes ({type(error).__name__}: {error!s:.120})"
 
 
 # --- runs -----------------------------------------------------------------------------------------
@@ -143,6 +161,8 @@ def _of_result(result: StoredResult) -> Iterator[VerifiedLogs]:
                 yield VerifiedLogs(where=where, checks=tuple(_run_checks(result, mode, folder)))
             except LogUnreadable as error:
                 yield VerifiedLogs(where=where, unreadable=f"{folder}: {error}")
+            except NO_SUCH_LOG as error:
+                yield VerifiedLogs(where=where, unreadable=f"{folder}: {_strange(error)}")
 
 
 def _run_checks(result: StoredResult, mode: str, folder: Path) -> Iterator[Check]:
@@ -150,13 +170,9 @@ def _run_checks(result: StoredResult, mode: str, folder: Path) -> Iterator[Check
         raise LogUnreadable("the folder is not on this host; run this on the host that measured")
     run = read_run(folder)
     yield from verified(run)
-    if mode == "performance":
-        yield from stored_checks(result, run, folder)
+    yield from _told_checks(result, run, folder, mode)
     rules = rules_of(result.workload, result.knobs)
     yield from ruled_checks(result, run, rules, task_of(result.workload))
-    if mode == "accuracy":
-        workload = load_catalog().workloads.get(result.workload)
-        yield quality_check(result, quality_target(workload, result.knobs) if workload else None)
 
 
 # --- output ---------------------------------------------------------------------------------------

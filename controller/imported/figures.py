@@ -94,8 +94,12 @@ def _positive(value: float, unit: Unit) -> Measurement:
     return Measurement(value=float(value), unit=unit)
 
 
+LARGEST: Final = 2**63
+"""LoadGen counts in 64 bits."""
+
+
 def _count(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < LARGEST:
         raise TypeError(f"{value!s:.40} is no count")
     return value
 

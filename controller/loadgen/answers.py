@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from controller.loadgen.logs import ACCURACY, LogUnreadable
+from controller.loadgen.logs import ACCURACY, LogUnreadable, each_once
 from controller.loadgen.texts import LARGEST, MIB, read_lines
 
 MOST_BYTES: Final = 8192 * MIB
@@ -55,7 +55,7 @@ def _answer(line: bytes, count: int) -> tuple[int, int]:
     """Return an answer's number and its sample."""
     where = f"{ACCURACY}: answer {count}"
     try:
-        said = json.loads(line)
+        said = json.loads(line, object_pairs_hook=each_once)
         number, sample, data = said["seq_id"], said["qsl_idx"], said["data"]
         bytes.fromhex(data)
     except (ValueError, KeyError, TypeError, RecursionError) as error:

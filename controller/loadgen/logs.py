@@ -7,7 +7,7 @@ with the exact values that `mlperf_log_summary.txt` rounds or paraphrases.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -62,11 +62,23 @@ def entries(text: str) -> Iterator[dict[str, Any]]:
         if not line.startswith(_MARK):
             continue
         try:
-            entry = json.loads(line.removeprefix(_MARK), parse_constant=_refuse_constant)
+            entry = json.loads(
+                line.removeprefix(_MARK),
+                parse_constant=_refuse_constant,
+                object_pairs_hook=each_once,
+            )
             hash(entry["key"]), entry["value"], entry["metadata"]["is_error"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise LogUnreadable(f"{DETAIL}: {error!r:.200} in {line[:200]!r}") from error
         yield entry
+
+
+def each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; raises ValueError for a key that it has twice: readers differ then."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found
 
 
 def _refuse_constant(name: str) -> float:

@@ -55,8 +55,10 @@ def board_csv(board: Board) -> str:
 
 
 def _plain(value: object) -> object:
-    is_formula = isinstance(value, str) and value.startswith(_FORMULAS)
-    return f"'{value}" if is_formula else value
+    if not isinstance(value, str):
+        return value
+    line = value.replace("\r", "\\r")  # alone, it would begin another row
+    return f"'{line}" if line.startswith(_FORMULAS) else line
 
 
 def _ranking(one: BoardRanking) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,17 +16,8 @@ from typing import BinaryIO, Final
 from controller.contracts.base import digest
 from controller.contracts.published import RESULT, RUNS, PublishedFile, PublishedRun
 from controller.contracts.records import StoredResult
+from controller.runtime.kept_logs import LOGS, LogAbsent, log_at_hand, opened_log
 
-LOGS: Final = (
-    "mlperf_log_summary.txt",
-    "mlperf_log_detail.txt",
-    "mlperf_log_accuracy.json",
-    "mlperf_log_trace.json",
-    "latencies_ns.npy",
-)
-"""LoadGen's files, and the raw latency of each query."""
-MODES: Final = ("performance", "accuracy")
-"""Folders of an attempt that hold them."""
 _CHUNK: Final = 2**20
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -38,10 +28,6 @@ class Caps:
 
     file: int = 32 * 2**20
     board: int = 2**30
-
-
-class _Absent(Exception):
-    """Why a file is not copied."""
 
 
 class BoardRuns:
@@ -63,7 +49,7 @@ class BoardRuns:
         for name, source in _logs_of(result):
             try:
                 file = self._copied(result, Path(source), place)
-            except _Absent as why:
+            except LogAbsent as why:
                 absent[name] = str(why)
             else:
                 files.append(file)
@@ -79,32 +65,20 @@ class BoardRuns:
         return PublishedRun(folder=folder, files=(whole, *files), absent=absent)
 
     def _copied(self, result: StoredResult, source: Path, place: Path) -> PublishedFile:
-        """Copy a log; raises _Absent, and OSError if the board can't be written."""
-        found = self._at_hand(result, source)
+        """Copy a log; raises LogAbsent, and OSError if the board can't be written."""
+        found = log_at_hand(self._agents, result, source)
         name = f"{found.parent.name}/{found.name}"
-        with _opened(found) as file:
+        with opened_log(found) as file:
             size = os.fstat(file.fileno()).st_size
             if size > self._caps.file:
-                raise _Absent(f"it has {size:,} bytes; at most {self._caps.file:,} are copied")
+                raise LogAbsent(f"it has {size:,} bytes; at most {self._caps.file:,} are copied")
             if size > self._left:
-                raise _Absent(f"no room in the {self._caps.board:,} bytes of logs of a board")
+                raise LogAbsent(f"no room in the {self._caps.board:,} bytes of logs of a board")
             target = place / name
             target.parent.mkdir(exist_ok=True)
             copied = _copy(file, target, size)
         self._left -= copied.size
         return copied.model_copy(update={"name": name})
-
-    def _at_hand(self, result: StoredResult, source: Path) -> Path:
-        """Return where a log really is, if this host's agents keep it for this very attempt."""
-        own = ("runs", result.run_id, str(result.attempt))
-        try:
-            found = source.resolve(strict=True)
-        except (OSError, RuntimeError, ValueError) as error:  # a loop, a null character
-            raise _Absent("it is not kept on this host") from error
-        is_own = found.is_relative_to(self._agents) and found.parts[-5:-2] == own
-        if not (is_own and found.parts[-2] in MODES and found.name in LOGS):
-            raise _Absent("it is not a log in this host's folder of the run")
-        return found
 
 
 def folder_name(run_id: str) -> str:
@@ -117,20 +91,6 @@ def _logs_of(result: StoredResult) -> Iterator[tuple[str, str]]:
     for name, source in sorted(result.artefacts.items()):
         if os.path.basename(source) in LOGS:  # noqa: PTH119 - it may be no path
             yield name, source
-
-
-def _opened(path: Path) -> BinaryIO:
-    """Open a regular file, and nothing that would block; raises _Absent."""
-    try:
-        file = os.fdopen(
-            os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb"
-        )
-    except OSError as error:
-        raise _Absent(f"it can't be read: {error.strerror}") from error
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise _Absent("it is not a regular file")
-    return file
 
 
 def _copy(file: BinaryIO, target: Path, most: int) -> PublishedFile:

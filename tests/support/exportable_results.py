@@ -27,13 +27,13 @@ def phone_result(
     round_: str = "v4.0",
     **changes: object,
 ) -> StoredResult:
-    """Return a VALID result whose logs lie in `folder`, changed by keyword; its figures are
-    theirs."""
+    """Return a VALID result, changed by keyword, whose logs lie in a farm's folder as its agent
+    keeps them; its figures are theirs."""
     facts = facts_of(LOADGENS[scenario], round_, p90_ns)
     log = logs.DetailLog.parse(log_of(facts))
     judged = {**facts, "effective_test_mode": "AccuracyOnly", "qsl_reported_total_count": 50000}
-    run_id = f"{workload}-{scenario}"
-    own = folder / run_id
+    run_id = str(changes.get("run_id", f"{workload}-{scenario}"))
+    own = folder / "agent" / "runs" / run_id / "1"
     files = {
         "performance_loadgen_detail": put(own / "performance", log_of(facts)),
         "performance_loadgen_summary": put(own / "performance", "x\n", logs.SUMMARY),

@@ -54,6 +54,26 @@ def test_an_unreadable_log_ends_with_status_2_beside_others(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("effective_scenario", "[]"),
+        ("power_end", '"01-01-0001 00:00:00.000"'),
+        ("requested_single_stream_expected_latency_ns", "1e-310"),
+    ],
+)
+def test_a_value_that_loadgen_never_writes_is_one_line_beside_others(
+    key: str, value: str, tmp_path: Path
+) -> None:
+    copied("offline", tmp_path)
+    in_detail(copied("single_stream", tmp_path), key, lambda _: value)
+    said, complained, status = outcome_of(tmp_path, *VERIFY, str(tmp_path))
+    assert status in (1, 2)
+    assert "Traceback" not in complained
+    assert complained.count("\n") == (status == 2)
+    assert "0 different" in said, "the other test is shown"
+
+
+@pytest.mark.parametrize(
     ("options", "figure"),
     [
         (("--suite-version", "v4.0"), "effective_min_sample_count"),

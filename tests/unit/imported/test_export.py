@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +25,11 @@ from tests.support.exportable_results import CATALOG, phone_result
 
 V4 = next(rules for rules in load_suites() if rules.version == "v4.0")
 ACCURACIES = {"edsr": 33.58123456789}
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCHFARM_HOME", str(tmp_path))
 
 
 def session(folder: Path) -> list[StoredResult]:
@@ -168,7 +174,7 @@ LEFT_OUT = [
     (_changed(knobs={}), "no task of MLPerf Mobile"),
     (_changed(scenario="server"), "no scenario server"),
     (_changed(artefacts={}), "no log of a performance run"),
-    (_changed(artefacts={"performance_loadgen_detail": "/nowhere/x"}), "No such file"),
+    (_changed(artefacts={"performance_loadgen_detail": "/nowhere/x"}), "not kept on this host"),
 ]
 
 
@@ -211,7 +217,7 @@ def test_results_of_two_rounds_are_no_tree(tmp_path: Path) -> None:
 
 def test_two_phones_have_two_folders_but_no_one_json(tmp_path: Path) -> None:
     one = phone_result(tmp_path)
-    other = one.model_copy(update={"device": "phone-2", "device_name": "Rocket 2", "run_id": "r2"})
+    other = phone_result(tmp_path, device="phone-2", device_name="Rocket 2", run_id="r2")
     export_tree([one, other], tmp_path / "out")
     folders = sorted(p.name for p in (tmp_path / "out/closed/SUBMITTER/results").iterdir())
     assert folders == ["Acme_Rocket_9", "Acme_Rocket_9_2"]
@@ -233,11 +239,11 @@ def test_nothing_is_overwritten(tmp_path: Path, there: str) -> None:
         out.write_text("mine")
     else:
         (out / "mine").mkdir(parents=True)
+    one = phone_result(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(UserError, match="it exists already"):
-        export_tree([phone_result(tmp_path / "logs")], out)
-    logs = {*(tmp_path / "logs").rglob("*"), tmp_path / "logs"}
-    assert sorted(set(tmp_path.rglob("*")) - logs) == before
+        export_tree([one], out)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_damaged_log_is_no_submission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -250,3 +256,27 @@ def test_a_damaged_log_is_no_submission(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_every_task_of_every_round_has_published_names() -> None:
     assert {task for rules in load_suites() for task in rules.tasks} <= set(PUBLISHED)
+
+
+@pytest.mark.parametrize("artefact", ["performance_loadgen_detail", "accuracy_loadgen_accuracy"])
+@pytest.mark.parametrize("kind", ["elsewhere", "of another run", "link", "pipe"])
+def test_an_agent_can_have_no_other_file_exported(
+    artefact: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An agent names the files of its attempt, and a submission is published."""
+    one = phone_result(tmp_path)
+    mine = Path(one.artefacts[artefact])
+    secret = tmp_path / mine.name
+    secret.write_text("secret")
+    if kind == "of another run":
+        other = phone_result(tmp_path, run_id="other")
+        secret = Path(other.artefacts[artefact])
+    if kind in ("link", "pipe"):
+        mine.unlink()
+        mine.symlink_to(secret) if kind == "link" else os.mkfifo(mine)
+        secret = mine
+    told = one.model_copy(update={"artefacts": {**one.artefacts, artefact: str(secret)}})
+    with pytest.raises(UserError, match="none of 1 results"):
+        export_tree([told], tmp_path / "out")
+    assert "its logs, kept by the host that ran it: it is not a" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

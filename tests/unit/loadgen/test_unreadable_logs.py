@@ -45,6 +45,11 @@ DETAILS: dict[str, tuple[Edit, str]] = {
     "key": (lambda t: t + _entry("1", key="[1]"), "TypeError"),
     "key number": (lambda t: t + _entry("1", key="1"), "is no key"),
     "metadata": (lambda t: t + _entry("1", metadata="[]"), "TypeError"),
+    "twice": (lambda t: t + _entry('1, "value": 2'), "a key is there twice"),
+    "twice inside": (
+        lambda t: t + _entry("1", metadata='{"is_error": true, "is_error": false}'),
+        "a key is there twice",
+    ),
 }
 VALUES = {
     "text": ("result_query_count", '"many"', "no number"),

@@ -195,6 +195,12 @@ def test_a_text_in_the_csv_is_no_formula(start: str) -> None:
     assert line["device_model"] == f"'{text}"
 
 
+def test_a_carriage_return_begins_no_row_of_the_csv() -> None:
+    named: list[StoredResult] = [result(device="a", environment={"cpu_model": "x\r=1+1"})]
+    (line,) = csv.DictReader(io.StringIO(board_csv(board_of(named)), newline=""))
+    assert line["device_model"] == "x\\r=1+1"
+
+
 def test_hostile_texts_are_data_in_both_files() -> None:
     named = [result(device="a", environment={"cpu_model": HOSTILE}, knobs={"precision": HOSTILE})]
     board = board_of(named)
