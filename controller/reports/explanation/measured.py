@@ -64,12 +64,11 @@ def moved(
 ) -> Moved | None:
     """Return how a measured fact has changed; None if it has not, or isn't known."""
     seen = gauge.read(now)
-    earlier = [found for env in before if (found := gauge.read(env))]
-    if seen is None or not earlier:
+    if seen is None:
         return None
     name, value = seen
-    values = [number for _, number in earlier]
-    if not _outside(gauge, values, value, confidence):
+    values = [found for env in before if (found := _same(gauge, env, name)) is not None]
+    if not values or not _outside(gauge, values, value, confidence):
         return None
     usual = math.exp(fmean(map(math.log, values))) if gauge.relative else fmean(values)
     slows = (value > usual) == gauge.slows
@@ -78,6 +77,12 @@ def moved(
     shown = tuple(map(partial(_as_recorded, name), (*values, value)))
     change = FactChange(fact=name, before=shown[:-1], now=shown[-1], unit=unit_of(name, {}))
     return Moved(gauge, change, slows, at_most)
+
+
+def _same(gauge: Gauge, environment: Environment, name: str) -> float | None:
+    """Return the value of one fact, whichever the gauge would read: two sensors don't compare."""
+    found = gauge.read(environment)
+    return found[1] if found and found[0] == name else number_of(environment, name)
 
 
 def _as_recorded(name: str, value: float) -> float | str:

@@ -17,6 +17,7 @@ from controller.reports.explanation.causes import MEASURED, TOLD_BY
 from controller.reports.explanation.explaining import earlier_of, explain
 from controller.reports.explanation.lines import NOTHING, explanation_lines
 from controller.reports.explanation.measured import by_other_cores, by_share_taken
+from tests.support.boards import answered
 from tests.support.planted_causes import (
     METRIC,
     PLANTS,
@@ -208,3 +209,30 @@ def test_a_value_that_was_harmless_before_is_no_cause() -> None:
     assert claimed(1.02) == []
     assert claimed(1.3) == []
     assert claimed(1.75) == [Cause.KERNEL]
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (
+            {"battery_celsius_during_max": 31.0},
+            {"battery_celsius_during_max": 31.0, "celsius_cpu7_during_max": 62.0},
+        ),
+        (
+            {
+                "frequency_policy0_khz_during_mean": 1_800_000.0,
+                "frequency_policy7_khz_during_mean": 2_850_000.0,
+            },
+            {"frequency_policy0_khz_during_mean": 1_800_000.0},
+        ),
+        ({"steal_share": 0.0}, {"steal_share": 0.0, "timed_steal_share": 0.3}),
+    ],
+)
+def test_two_sensors_are_not_compared(before: Environment, now: Environment) -> None:
+    speeds = (0.010, 0.0101, 0.0099, 0.01005)
+    earlier = [
+        answered("a", speed, speed, environment=before, run_id=f"b{n}", started_at=float(n + 1))
+        for n, speed in enumerate(speeds)
+    ]
+    mine = answered("a", 0.016, 0.016, environment=now, run_id="now", started_at=99.0)
+    assert NOTHING in explanation_lines(explain(mine, earlier, "latency", {}))
