@@ -62,6 +62,7 @@ def ran(scenario: str, traced: bool, seed: int = 1) -> tuple[StoredResult, Path]
         "scenario": scenario,
         "mode": "performance",
         "min_duration_ms": 0,
+        "max_duration_ms": 60_000,  # sooner than any round allows
         "performance_sample_count": 3,
         "threads": 1,
         "delegate": "xnnpack",
