@@ -91,7 +91,8 @@ def test_every_fact_of_identity_and_setting_tells_a_cause_or_is_known_not_to() -
 def _pair(
     now: Environment, seconds: float = 1.5, before: int = 4, was: Environment | None = None
 ) -> Explanation:
-    base: Environment = {"packages": ("a==1", "b==1"), "threads": 4, "kernel": "6.1"} | (was or {})
+    base: Environment = {"packages": ("a==1", "b==1"), "threads": 4, "kernel": "6.1"}
+    base |= was or {}
     runs = drawn_results(random.Random(5), DeviceKind.CPU_HOST, nothing, (before, before))
     made = [
         run.model_copy(
