@@ -18,15 +18,12 @@ from controller.imported.app_json import AppResult, AppRun
 from controller.imported.checked_logs import contradiction, run_of
 from controller.imported.layout import SCENARIOS
 from controller.loadgen import logs
-from controller.loadgen.detail import release
 from controller.loadgen.run_logs import RunLogs
 
 _PERFORMANCE: Final = "PerformanceOnly"
 _NUMBERS: Final = ("_ns", "_count", "_per_sec", "_per_second", "_overhead")
 """How the names of LoadGen's figures end."""
 _QUERIES: Final = "result_query_count"
-_EARLY_STOPPING: Final = (2, 0)
-"""The first release of LoadGen that stops early."""
 MOST_REASONS: Final = 20
 LONGEST_ODD: Final = 280
 """Characters of a line on a log that contradicts itself: a verdict of LoadGen may be long."""
@@ -111,9 +108,6 @@ def _unknown(log: logs.DetailLog, scenario: str) -> Iterator[str]:
     if _QUERIES not in log.values:
         missing = "number of queries" + ("" if scenario == "offline" else " and duration")
         yield f"{missing}: the log has no {_QUERIES}"
-    is_told = "early_stopping_met" in log.values or scenario == "offline"
-    if not is_told and release(log["loadgen_version"]) >= _EARLY_STOPPING:
-        yield "whether early stopping was satisfied: the log has no early_stopping_met"
 
 
 def _metrics(log: logs.DetailLog, scenario: str) -> dict[str, Measurement]:

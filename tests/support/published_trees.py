@@ -11,19 +11,29 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from controller.contracts.suite_rules import load_suites
+from controller.loadgen.releases import BOTH
 
 SEEDS = {rules.version: rules.seeds for rules in load_suites() if rules.seeds}
 P90_NS = 2_000_000
 SAMPLES = 24576
 """Of the only query of offline."""
+RELEASE = "1.0 @ 0123abcdef"
+"""A release of which few entries are expected: these logs have only those that something reads."""
 RATE = 5000.5
 """Samples a second, offline."""
 JSON = dict[str, object]
 
 
 def log_of(values: Mapping[str, object], errors: Sequence[str] = ()) -> str:
-    """Return the text of a detail log with these facts, and with errors that LoadGen logged."""
-    entries = [(key, value, False) for key, value in values.items()]
+    """Return the text of a detail log with these facts, and with errors that LoadGen logged.
+
+    Each setting in it was asked for as it took effect.
+    """
+    asked = {f"requested_{name}": values.get(f"effective_{name}") for name in BOTH}
+    if values.get("effective_scenario") == "Offline":  # its only query has all samples
+        asked["requested_min_query_count"] = values.get("effective_min_sample_count")
+    halves = {key: value for key, value in asked.items() if value is not None}
+    entries = [(key, value, False) for key, value in ({**halves, **values}).items()]
     entries += [("generic_message", error, True) for error in errors]
     return "".join(_entry(*entry) for entry in entries)
 
@@ -76,7 +86,7 @@ def facts_of(
     }
     rate = {"result_qps_with_loadgen_overhead": float(f"{0.999e9 / p90_ns:.6g}")}
     return {
-        "loadgen_version": f"{version[1:]} @ 0123abcdef",
+        "loadgen_version": RELEASE,
         "test_datetime": "2024-04-01T18:31:23Z",
         "effective_scenario": scenario,
         "effective_test_mode": "PerformanceOnly",

@@ -12,7 +12,7 @@ from controller.contracts.errors import UserError
 from controller.contracts.records import StoredResult
 from controller.loadgen.logs import SUMMARY
 from tests.support.exportable_results import phone_result
-from tests.support.published_trees import facts_of, log_of
+from tests.support.published_trees import RELEASE, facts_of, log_of
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +100,7 @@ def test_what_only_its_log_says_otherwise_is_named(
     said = capsys.readouterr().out
     for line in (
         "log_performance: it contradicts itself: result_99.00_percentile_latency_ns says",
-        "not as in its log: loadgen is 5.0 @ x, in its log 4.0 @ 0123abcdef",
+        f"not as in its log: loadgen is 5.0 @ x, in its log {RELEASE}",
         "not as in its log: min_query_count is 2048, in its log 1024",
     ):
         assert line in page
