@@ -97,6 +97,7 @@ def matched(rows: Tensor, expected: Tensor) -> Tensor:
     if not len(rows) or not len(expected):
         return torch.empty(0, 2, dtype=torch.long)
     apart = (rows[:, None, :4] - expected[None, :, :4]).abs().amax(2)
+    apart += 100 * (rows[:, None, 5] - expected[None, :, 5]).abs()  # boxes may be equal
     apart += torch.where(rows[:, None, 4] == expected[None, :, 4], 0.0, torch.inf)
     number = torch.arange(len(expected))
     nearest = apart.argmin(0)

@@ -76,7 +76,7 @@ def test_detections_are_those_of_torchvision_s_documented_steps(
     levels = outputs_of(state, backbone, images, eps)
     for number, rows in enumerate(found):
         expected = torch.tensor(detections_of(levels, number, SIDE))
-        assert len(rows) == len(expected) > 20
+        assert len(rows) == len(expected) > 5
         boxes, labels, scores = rows[:, (1, 0, 3, 2)], rows[:, 4], rows[:, 5]
         assert torch.equal(labels, expected[:, 4])
         # fp32 through sixteen blocks; boxes of up to 96 px.
