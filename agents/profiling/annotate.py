@@ -1,52 +1,24 @@
 """Marks a training step's phases and the modules' forward passes in a trace.
 
-torch.profiler itself marks the optimizer and autograd's engine.
+torch.profiler itself marks autograd's engine, and optimizers unless a stack replaced their step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Generic
+from typing import Any
 
-import torch
 from torch.nn import Module
 from torch.profiler import record_function
 from torch.utils.hooks import RemovableHandle
 
 from controller.profiles.marks import MODULE, PHASE
-from models.training import Batch, Outputs, TrainingWorkload
 
 
-class PhasedWorkload(Generic[Batch, Outputs]):
-    """A TrainingWorkload that marks the phases of another one."""
-
-    def __init__(self, workload: TrainingWorkload[Batch, Outputs]) -> None:
-        self._workload = workload
-        self.batch_size = workload.batch_size
-
-    def build_model(self) -> Module:
-        """See TrainingWorkload.build_model."""
-        return self._workload.build_model()
-
-    def build_optimizer(self, model: Module) -> torch.optim.Optimizer:
-        """See TrainingWorkload.build_optimizer."""
-        return self._workload.build_optimizer(model)
-
-    def batch(self, step: int) -> Batch:
-        """See TrainingWorkload.batch."""
-        with record_function(f"{PHASE}load"):
-            return self._workload.batch(step)
-
-    def forward(self, model: Module, batch: Batch) -> Outputs:
-        """See TrainingWorkload.forward."""
-        with record_function(f"{PHASE}forward"):
-            return self._workload.forward(model, batch)
-
-    def loss(self, outputs: Outputs, batch: Batch) -> torch.Tensor:
-        """See TrainingWorkload.loss."""
-        with record_function(f"{PHASE}loss"):
-            return self._workload.loss(outputs, batch)
+def phase_marked(phase: str) -> record_function:
+    """Return the context that marks a phase."""
+    return record_function(f"{PHASE}{phase}")
 
 
 @contextmanager

@@ -10,10 +10,10 @@ from pathlib import Path
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from agents.backends.protocol import TrainingBackend
-from agents.backends.stepping import OneProcess
 from agents.host.disturbance import objections
-from agents.profiling.annotate import PhasedWorkload, modules_marked
+from agents.profiling.annotate import modules_marked, phase_marked
 from agents.profiling.names import TRACE
+from agents.profiling.phases import PhasedProcess
 from agents.profiling.windows import WINDOWS, Window, most_even
 from agents.scenarios.training import Section, Steps, Trainer
 from controller.contracts.base import Scalar
@@ -63,7 +63,7 @@ def capture(
 
     They are steps of the most even of some windows.
     """
-    stepping = OneProcess(PhasedWorkload(workload), backend)
+    stepping = PhasedProcess(workload, backend, phase_marked)
     trainer = Trainer(stepping)
     for _ in range(max(1, int(knobs["warmup_steps"]))):
         trainer.step()

@@ -5,17 +5,14 @@ Its steps run as the plain run's do: no profiler, the same malloc.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import wraps
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Generic
-
-import torch
 
 from agents.backends.protocol import TrainingBackend
-from agents.backends.stepping import OneProcess
 from agents.profiling.names import COUNTERS
 from agents.profiling.perf_stat import Perf, counted_by, probe
+from agents.profiling.phases import PhasedProcess
 from agents.profiling.software_counters import SoftwareCounters
 from agents.scenarios.training import Steps, Trainer
 from controller.contracts.base import Scalar
@@ -44,7 +41,7 @@ def count(
 ) -> Result:
     """Train some steps and count in each phase; return a result with the counters' path."""
     phases = Phases()
-    trainer = Trainer(MarkedProcess(workload, backend, phases))
+    trainer = Trainer(PhasedProcess(workload, backend, phases.within))
     for _ in range(max(1, int(knobs["warmup_steps"]))):
         trainer.step()
     steps_wanted = min(int(knobs["steps"]), MOST_STEPS)
@@ -127,6 +124,15 @@ class Phases:
         if self._mark:
             self._mark(phase)
 
+    @contextmanager
+    def within(self, phase: str) -> Iterator[None]:
+        """Tell of a phase and of its end; what follows the loss is backward."""
+        self.enter(phase)
+        try:
+            yield
+        finally:
+            self.enter("backward" if phase == "loss" else "")
+
     def marked(self, mark: Mark, run: Callable[[], Steps]) -> Steps:
         """Run steps and tell `mark` of their phases."""
         self._mark = mark
@@ -134,69 +140,3 @@ class Phases:
             return run()
         finally:
             self._mark = None
-
-
-class MarkedProcess(OneProcess[Batch, Outputs]):
-    """Training in this process that tells of its phases."""
-
-    def __init__(
-        self,
-        workload: TrainingWorkload[Batch, Outputs],
-        backend: TrainingBackend,
-        phases: Phases,
-    ) -> None:
-        super().__init__(MarkedWorkload(workload, phases), backend)
-        self._phases = phases
-
-    def start(self) -> None:
-        """See Stepping.start."""
-        super().start()
-        step, phases = self._optimizer.step, self._phases
-
-        # On the object: stacks replace the method, and hooks of its class are then not called.
-        @wraps(step)
-        def marked(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever a stack hands in
-            phases.enter("optimizer")
-            try:
-                return step(*given, **named)
-            finally:
-                phases.enter("")
-
-        self._optimizer.step = marked  # type: ignore[method-assign]
-
-
-class MarkedWorkload(Generic[Batch, Outputs]):
-    """A TrainingWorkload that tells of its phases; backward is from the loss to the optimizer."""
-
-    def __init__(self, workload: TrainingWorkload[Batch, Outputs], phases: Phases) -> None:
-        self._workload, self._phases = workload, phases
-        self.batch_size = workload.batch_size
-
-    def build_model(self) -> torch.nn.Module:
-        """See TrainingWorkload.build_model."""
-        return self._workload.build_model()
-
-    def build_optimizer(self, model: torch.nn.Module) -> torch.optim.Optimizer:
-        """See TrainingWorkload.build_optimizer."""
-        return self._workload.build_optimizer(model)
-
-    def batch(self, step: int) -> Batch:
-        """See TrainingWorkload.batch."""
-        self._phases.enter("load")
-        batch = self._workload.batch(step)
-        self._phases.enter("")
-        return batch
-
-    def forward(self, model: torch.nn.Module, batch: Batch) -> Outputs:
-        """See TrainingWorkload.forward."""
-        self._phases.enter("forward")
-        outputs = self._workload.forward(model, batch)
-        self._phases.enter("")
-        return outputs
-
-    def loss(self, outputs: Outputs, batch: Batch) -> torch.Tensor:
-        """See TrainingWorkload.loss."""
-        self._phases.enter("loss")
-        loss = self._workload.loss(outputs, batch)
-        self._phases.enter("backward")
-        return loss

@@ -91,7 +91,7 @@ def replicate(
         raise UserError(f"replicate run {result.run_id}", seen, "Choose another run.")
     id_ = plan.session(original.newest + 1 if again or not original.newest else original.newest)
     replication = Replication(result, metric, session_rules(), tries)
-    farm = DeviceFarm(original.device, id_, partial(_read, plan, id_, tries))
+    farm = DeviceFarm(original.device, id_, partial(_read, plan, id_, tries), quiet=json)
     tell = partial(say, err=json)
     tell(f"run {result.run_id} on {result.device_label}: {tries} tries, replication {id_}")
     carry_on(SessionRunner(plan, tries, pauses, farm, replication.verdicts, tell))

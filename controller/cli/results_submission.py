@@ -13,7 +13,9 @@ from controller.contracts.errors import UserError
 from controller.contracts.records import StoredResult
 from controller.contracts.version import installed_version
 from controller.imported.app_export import RunLogs, app_json
+from controller.imported.checked_logs import contradiction, run_of
 from controller.imported.exportable import DETAIL_ARTEFACT, LOGS, Exportable, choose_exportable
+from controller.imported.stored_figures import figure_differences
 from controller.imported.submission import SUMS, TO_FILL_IN, checksums, submission_of
 from controller.loadgen.logs import DetailLog, LogUnreadable
 from controller.platform.atomic import replacing_folder
@@ -24,6 +26,11 @@ LINES_SAID: Final = 30
 """Lines about what is left out, and about what is to be filled in, that are printed."""
 MOST_LOG_BYTES: Final = 2**30
 _ACCURACY_DETAIL: Final = "accuracy_loadgen_detail"
+_SUMMARY: Final = "performance_loadgen_summary"
+MOST_NAMED: Final = 3
+"""Figures of a result that a line names."""
+_NOT_AT_HAND: Final = (OSError, LogAbsent, ArithmeticError, LookupError, TypeError, ValueError)
+"""What reading logs raises, and arithmetic on values that LoadGen never writes."""
 
 Logs = Mapping[str, Mapping[str, bytes]]
 """Run id → artefact → content."""
@@ -66,6 +73,13 @@ def export_app_json(results: Sequence[StoredResult], output: Path) -> None:
     write_file(output, text)
     say(f"{len(kept)} results written to {output}")
     say("blank in it: backend filename, model paths, board code, build number and commit")
+    _say_some(
+        [
+            f"{one.result.run_id}: a reviewer would refuse its logs: {odd}"
+            for one in kept
+            if (odd := run_logs[one.result.run_id].contradiction)
+        ]
+    )
 
 
 def _readable(
@@ -81,8 +95,13 @@ def _readable(
         try:
             files[id_] = _files_of(one.result)
             parsed[id_] = _parsed(files[id_])
-        except (OSError, LogAbsent, LogUnreadable, UnicodeDecodeError) as error:
+            odd = [*figure_differences(one.result, parsed[id_].performance)]
+        except _NOT_AT_HAND as error:
             left_out.append(f"{id_}: its logs, kept by the host that ran it: {error}")
+            continue
+        if odd:
+            told = "; ".join(odd[:MOST_NAMED])
+            left_out.append(f"{id_}: its figures are not those of its log: {told}")
             continue
         kept.append(one)
     for line in left_out[:LINES_SAID]:
@@ -110,10 +129,13 @@ def _files_of(result: StoredResult) -> dict[str, bytes]:
 
 
 def _parsed(files: Mapping[str, bytes]) -> RunLogs:
+    """Return what a result's logs say; raises LogUnreadable, and what odd values raise."""
     judged = files.get(_ACCURACY_DETAIL)
+    run = run_of(files[DETAIL_ARTEFACT], files.get(_SUMMARY))
     return RunLogs(
-        DetailLog.parse(files[DETAIL_ARTEFACT].decode()),
+        run.detail.log,
         None if judged is None else DetailLog.parse(judged.decode()),
+        contradiction(run),
     )
 
 

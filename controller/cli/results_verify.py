@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final
@@ -11,24 +10,33 @@ import typer
 from rich.table import Table
 
 from controller.cli.common import Json, reading, show_json, show_table
+from controller.cli.verified_folders import (
+    Board,
+    board_of,
+    is_path,
+    logged_checks,
+    look_through,
+    run_checks,
+    target_checks,
+)
 from controller.contracts.catalog import load_catalog
-from controller.contracts.errors import NotFound, UserError
+from controller.contracts.errors import UserError
 from controller.contracts.mobile import task_of
+from controller.contracts.published import RESULT
 from controller.contracts.records import StoredResult
 from controller.contracts.suite_rules import SuiteRules, load_suites
 from controller.contracts.suite_version import quality_target, rules_of
-from controller.loadgen import logs
-from controller.loadgen.checks import Check, Verdict, VerifiedLogs, differs
+from controller.loadgen.board_checks import BOARD
+from controller.loadgen.checks import LONGEST, Check, Verdict, VerifiedLogs, differs
 from controller.loadgen.logs import LogUnreadable
 from controller.loadgen.rule_checks import round_of, rule_checks
 from controller.loadgen.run_logs import RunLogs, read_run
 from controller.loadgen.stored_checks import quality_check, ruled_checks, stored_checks
+from controller.loadgen.texts import brief
 from controller.loadgen.verifying import verify as verified
 from controller.platform.terminal import say
 from controller.scheduling.references import find_run
 
-MOST_FOLDERS: Final = 10_000
-"""That one command looks through, and whose logs it reads."""
 NO_SUCH_LOG: Final = (ArithmeticError, LookupError, TypeError, ValueError)
 """What arithmetic on values raises that LoadGen never writes."""
 _OF_MODE: Final = {
@@ -56,10 +64,7 @@ def verify(
     Ends with status 0 if nothing differs, 1 if anything does, and 2 if a file can't be read.
     """
     rules = _rules(suite_version, task)
-    if os.sep in subject or Path(subject).exists():
-        found = [_of_folder(folder, rules, task) for folder in _folders(Path(subject))]
-    else:
-        found = _of_run(subject)
+    found = [*_of_path(subject, rules, task)] if is_path(subject) else _of_run(subject)
     if json:
         show_json(found)
     else:
@@ -89,37 +94,48 @@ def _rules(version: str | None, task: str | None) -> SuiteRules | None:
 # --- folders --------------------------------------------------------------------------------------
 
 
-def _folders(path: Path) -> list[Path]:
-    """Return the folders with logs below a path, itself included; raises UserError for none."""
-    tried = f"verify {path}"
-    if not path.exists():
-        raise NotFound(tried, "there is no such folder", "Give a run id or another folder.")
-    if path.is_file():
-        path = path.parent
-    found = []
-    for looked, (folder, inner, files) in enumerate(os.walk(path)):
-        inner.sort()
-        if looked >= MOST_FOLDERS:
-            seen = f"it has more than {MOST_FOLDERS} folders"
-            raise UserError(tried, seen, "Name a part of it.")
-        if {logs.DETAIL, logs.SUMMARY} & set(files):
-            found.append(Path(folder))
-    if not found:
-        seen = f"no folder of it has {logs.DETAIL}"
-        raise UserError(tried, seen, "Name a folder with LoadGen's logs.")
-    return found
+def _of_path(subject: str, rules: SuiteRules | None, task: str | None) -> Iterator[VerifiedLogs]:
+    """Yield the checks of each test and each published run below a folder."""
+    found = look_through(subject)
+    for folder in found.logs:
+        yield _verified(folder, _folder_checks(folder, rules, task))
+    boards: dict[Path, Board | None] = {}
+    for folder in found.runs:
+        root = folder.absolute().parent.parent
+        if root not in boards:
+            boards[root] = board_of(folder)
+        yield _verified(folder, run_checks(folder, boards[root]))
+    for root in found.boards:
+        yield from _absent(root)
+    for name, why in found.skipped.items():
+        yield VerifiedLogs(where=brief(name, LONGEST), unreadable=why)
 
 
-def _of_folder(folder: Path, rules: SuiteRules | None, task: str | None) -> VerifiedLogs:
+def _absent(root: Path) -> Iterator[VerifiedLogs]:
+    """Yield the runs that a board names and of which it has no result."""
     try:
-        run = read_run(folder)
-        checks = verified(run)
-        checks += rule_checks(run, rules, task) if rules else [round_of(run)]
+        for name in Board(root).absent():
+            why = f"it has no {RESULT}, though {BOARD} names it"
+            yield VerifiedLogs(where=str(root / name), unreadable=why)
     except LogUnreadable as error:
-        return VerifiedLogs(where=str(folder), unreadable=str(error))
+        yield VerifiedLogs(where=str(root), unreadable=str(error))
+
+
+def _folder_checks(folder: Path, rules: SuiteRules | None, task: str | None) -> Iterator[Check]:
+    run = read_run(folder)
+    yield from verified(run)
+    yield from rule_checks(run, rules, task) if rules else [round_of(run)]
+    published = [*logged_checks(folder, run)]
+    yield from published or target_checks(folder, run, rules, task)
+
+
+def _verified(where: Path, checks: Iterator[Check]) -> VerifiedLogs:
+    try:
+        return VerifiedLogs(where=str(where), checks=tuple(checks))
+    except LogUnreadable as error:
+        return VerifiedLogs(where=str(where), unreadable=str(error))
     except NO_SUCH_LOG as error:
-        return VerifiedLogs(where=str(folder), unreadable=_strange(error))
-    return VerifiedLogs(where=str(folder), checks=tuple(checks))
+        return VerifiedLogs(where=str(where), unreadable=_strange(error))
 
 
 def _told_checks(result: StoredResult, run: RunLogs, folder: Path, mode: str) -> Iterator[Check]:
@@ -189,4 +205,11 @@ def _show(found: VerifiedLogs) -> None:
     show_table(table)
     counts = {v: sum(check.verdict is v for check in found.checks) for v in Verdict}
     same, odd, rest = (counts[verdict] for verdict in Verdict)
-    say(f"{same} the same, {odd} different, {rest} that can't be checked")
+    told = f"{same} the same, {odd} different, {rest} that can't be checked"
+    say(f"{told}; the run itself is INVALID" if _is_invalid(found) else told)
+
+
+def _is_invalid(found: VerifiedLogs) -> bool:
+    """Return whether LoadGen, or a stored result, says that a run is INVALID."""
+    verdicts = ("result_validity", "validity")
+    return any(check.figure in verdicts and check.says == "INVALID" for check in found.checks)

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import typer
@@ -49,6 +50,8 @@ class DeviceFarm:
     id: str
     """Of the session, for people."""
     read: Callable[[StoreReader], Session]
+    quiet: bool = False
+    """Say progress on standard error: standard output has JSON."""
 
     def session(self) -> Session:
         """See SessionFarm.session."""
@@ -62,12 +65,12 @@ class DeviceFarm:
 
     def follow(self, sweep_id: str) -> None:
         """See SessionFarm.follow."""
-        show_sweep(FarmClient(home()), sweep_id, console())
+        show_sweep(FarmClient(home()), sweep_id, console(stderr=self.quiet))
 
     def _require_usable(self) -> None:
         """Say what the device is busy with; raise UserError if nothing runs on it."""
         # Without a farm, nothing brings it back.
-        found = once_back(self._overview, Timer()) if home().cluster() else self._overview()
+        found = self._once_back() if home().cluster() else self._overview()
         seen = f"it is {found.state}" + (f": {found.why}" if found.why else "")
         if found.state in UNUSABLE:
             remedy = f"Bring it back, then continue with `{continuing_call()}`."
@@ -76,7 +79,11 @@ class DeviceFarm:
                 remedy = f"Run `benchfarm device release {self.device.id}`, then `{call}`."
             raise UserError(f"carry on session {self.id} on {self.device.shown}", seen, remedy)
         if found.state in WAITED_FOR:
-            say(f"{self.device.shown} is {found.state} ({found.why}); the part waits for it")
+            said = f"{self.device.shown} is {found.state} ({found.why}); the part waits for it"
+            say(said, err=self.quiet)
+
+    def _once_back(self) -> DeviceOverview:
+        return once_back(self._overview, Timer(), partial(say, err=self.quiet))
 
     def _overview(self) -> DeviceOverview:
         with reading() as store:
@@ -88,11 +95,15 @@ class DeviceFarm:
         return found
 
 
-def once_back(look: Callable[[], DeviceOverview], timer: Timer) -> DeviceOverview:
+def once_back(
+    look: Callable[[], DeviceOverview], timer: Timer, tell: Callable[[str], None] = say
+) -> DeviceOverview:
     """Return how a device stands, once it is there or has been away for too long."""
     found, until = look(), timer.now() + RETURN_S
     if found.state in AWAY:
-        say(f"{found.device.shown} is {found.state} ({found.why}); waiting {RETURN_S:.0f} s for it")
+        tell(
+            f"{found.device.shown} is {found.state} ({found.why}); waiting {RETURN_S:.0f} s for it"
+        )
     while found.state in AWAY and timer.now() < until:
         timer.sleep(LOOK_S)
         found = look()

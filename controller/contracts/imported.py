@@ -43,6 +43,8 @@ class ImportOrigin(Contract):
     """SHA-256 of what was read, hex."""
     described: dict[str, Scalar] = {}
     """The system's description, flat: `software.Android_version` and the like."""
+    unknown: tuple[str, ...] = ()
+    """What its logs should say, and do not: a line each."""
 
     @property
     def title(self) -> str:

@@ -35,6 +35,8 @@ class RunLogs(NamedTuple):
 
     performance: logs.DetailLog
     accuracy: logs.DetailLog | None
+    contradiction: str = ""
+    """What in those of the performance run contradicts the rest; empty for nothing."""
 
 
 def app_json(

@@ -52,7 +52,7 @@ def result_of(
     catalog: Catalog,
 ) -> ImportedResult:
     """Return a result; accuracy: metric and value. entry: what the app says of the same run."""
-    origin = _origin(source)
+    origin = _origin(source, measured)
     workload = workload_of(source.suite, source.benchmark, source.round)
     run = entry.accuracy_run if entry else None
     knobs = knobs_of(catalog, workload, source.round, run.measured_samples if run else None)
@@ -88,7 +88,7 @@ def result_of(
     )
 
 
-def _origin(source: Source) -> ImportOrigin:
+def _origin(source: Source, measured: Measured) -> ImportOrigin:
     return ImportOrigin(
         form=source.form,
         suite=source.suite,
@@ -100,6 +100,7 @@ def _origin(source: Source) -> ImportOrigin:
         source=source.path,
         checksum=source.checksum,
         described=dict(source.described),
+        unknown=measured.unknown,
     )
 
 

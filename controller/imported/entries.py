@@ -9,7 +9,8 @@ from pathlib import PurePosixPath
 from controller.contracts.base import Scalar
 from controller.contracts.result import Measurement
 from controller.imported.app_json import AppResult, AppSession
-from controller.imported.figures import accuracy_from
+from controller.imported.doubles import same_figures
+from controller.imported.figures import LeftOut, Measured, accuracy_from, from_app
 from controller.imported.layout import MOBILE, SCENARIOS, Owner, Place, owner_of
 from controller.imported.tasks import workload_of
 
@@ -54,13 +55,14 @@ class Entries:
             Entry(path, owner, folder, session, result, described) for result in session.results
         ]
 
-    def taken(self, place: Place, scenario: str, queries: int | None) -> Entry | None:
+    def taken(self, place: Place, measured: Measured) -> Entry | None:
         """Return the entry of a log's own run, which is then taken; None if there is none.
 
-        queries: of the log; an entry with another number is of another run.
+        An entry with another number of queries than the log is of another run; of a log without
+        that number, one with another figure.
         """
         for entry in self._all:
-            if self._fits(entry, place, scenario) and _agrees(entry, queries):
+            if self._fits(entry, place, measured.scenario) and _agrees(entry, measured):
                 self._taken.add(id(entry))
                 return entry
         return None
@@ -81,11 +83,21 @@ class Entries:
         return (entry.system, theirs, other) == (place.system, scenario, mine)
 
 
-def _agrees(entry: Entry, queries: int | None) -> bool:
+def _agrees(entry: Entry, measured: Measured) -> bool:
     run = entry.result.performance_run
-    if run is None or queries is None:
+    if run is None:
         return True
+    if measured.queries is None:
+        return _same_figure(entry.result, measured)
     said = run.loadgen.query_count if run.loadgen else None
     if said is None and entry.result.loadgen_scenario == "SingleStream":
         said = run.measured_samples  # one a query
-    return said in (None, queries)
+    return said in (None, measured.queries)
+
+
+def _same_figure(result: AppResult, measured: Measured) -> bool:
+    try:
+        theirs = from_app(result)
+    except LeftOut:
+        return False
+    return same_figures(theirs.metrics, measured.metrics)

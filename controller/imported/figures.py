@@ -1,9 +1,12 @@
-"""What a published run measured, from LoadGen's log or from the app's JSON. Pure."""
+"""What a published run measured, from LoadGen's logs or from the app's JSON.
+
+Pure but for copies of logs, which `checked_logs` makes.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -12,12 +15,18 @@ from typing import Final
 from controller.contracts.result import Environment, Measurement, Validity
 from controller.contracts.units import Unit
 from controller.imported.app_json import AppResult, AppRun
+from controller.imported.checked_logs import contradiction, run_of
 from controller.imported.layout import SCENARIOS
 from controller.loadgen import logs
+from controller.loadgen.run_logs import RunLogs
 
 _PERFORMANCE: Final = "PerformanceOnly"
 _NUMBERS: Final = ("_ns", "_count", "_per_sec", "_per_second", "_overhead")
 """How the names of LoadGen's figures end."""
+_QUERIES: Final = "result_query_count"
+MOST_REASONS: Final = 20
+LONGEST_ODD: Final = 280
+"""Characters of a line on a log that contradicts itself: a verdict of LoadGen may be long."""
 LONGEST: Final = 200
 """Characters of a reason that are repeated."""
 
@@ -38,27 +47,35 @@ class Measured:
     started_at: float
     queries: int | None
     """If known."""
+    unknown: tuple[str, ...] = ()
+    """What its log should say, and does not."""
 
 
-def from_log(text: str) -> Measured:
-    """Return what `mlperf_log_detail.txt` says; raises LeftOut."""
+def from_log(detail: str, summary: str | None) -> Measured:
+    """Return what the logs of a performance run say, each figure checked; raises LeftOut.
+
+    summary: None if there is none. Raises OSError where no copy of the logs can be made.
+    """
     try:
-        return _from_log(logs.DetailLog.parse(text))
+        return _from_run(run_of(detail.encode(), None if summary is None else summary.encode()))
+    except LeftOut:
+        raise
     except logs.LogUnreadable as error:
         raise LeftOut(str(error)[:LONGEST]) from error
-    except (ValueError, TypeError, ArithmeticError) as error:
+    except (ValueError, TypeError, ArithmeticError, LookupError) as error:
         said = f"a value in it is not what LoadGen writes there: {error}"
         raise LeftOut(said[:LONGEST]) from error
 
 
-def _from_log(log: logs.DetailLog) -> Measured:
-    scenario = SCENARIOS.get(str(log["effective_scenario"]))
-    if scenario is None:
-        raise LeftOut(f"no scenario of ours is {log['effective_scenario']!s:.40}")
+def _from_run(run: RunLogs) -> Measured:
+    log = run.detail.log
     if (mode := log["effective_test_mode"]) != _PERFORMANCE:
         raise LeftOut(f"its test mode is {mode!s:.40}, not {_PERFORMANCE}")
-    why = tuple(reason[:LONGEST] for reason in logs.objections(log))
-    queries = log["result_query_count"]
+    if odd := contradiction(run):
+        raise LeftOut(f"its logs contradict themselves: {odd}"[:LONGEST_ODD])
+    scenario = SCENARIOS[run.scenario]
+    why = _objections(log)
+    queries = log.values.get(_QUERIES)
     return Measured(
         scenario=scenario,
         validity=Validity.INVALID if why else Validity.VALID,
@@ -70,15 +87,36 @@ def _from_log(log: logs.DetailLog) -> Measured:
             **{name: _count(value) for name, value in logs.asked(log, scenario).items()},
         },
         started_at=moment_of(str(log["test_datetime"])),
-        queries=queries if isinstance(queries, int) else None,
+        queries=None if queries is None else _count(queries),
+        unknown=tuple(_unknown(log, scenario)),
     )
+
+
+def _objections(log: logs.DetailLog) -> tuple[str, ...]:
+    """Return why a run is INVALID: by LoadGen's verdict, else by the errors that it logged.
+
+    MLPerf's rules allow no error; LoadGen's verdict depends on none.
+    """
+    why = logs.objections(log)
+    if not why and log.errors and not logs.ended_at_longest(log):
+        why = tuple(f"LoadGen logged an error: {error}" for error in log.errors)
+    return tuple(" ".join(reason.split())[:LONGEST] for reason in why[:MOST_REASONS])
+
+
+def _unknown(log: logs.DetailLog, scenario: str) -> Iterator[str]:
+    """Yield what LoadGen did not log, as that of round v2.0."""
+    if _QUERIES not in log.values:
+        missing = "number of queries" + ("" if scenario == "offline" else " and duration")
+        yield f"{missing}: the log has no {_QUERIES}"
 
 
 def _metrics(log: logs.DetailLog, scenario: str) -> dict[str, Measurement]:
     for name, value in log.values.items():
         if name.endswith(_NUMBERS) and isinstance(value, bool):  # which Python takes for 0 or 1
             raise TypeError(f"{name} is {value}")
-    metrics = {"duration": _positive(logs.duration_s(log, scenario), Unit.SECONDS)}
+    metrics: dict[str, Measurement] = {}
+    if scenario == "offline" or _QUERIES in log.values:
+        metrics["duration"] = _positive(logs.duration_s(log, scenario), Unit.SECONDS)
     rate = logs.throughput(log, scenario)
     if rate is not None:
         metrics["throughput"] = _positive(rate, Unit.SAMPLES_PER_SECOND)
@@ -158,7 +196,7 @@ def _app_facts(result: AppResult) -> Environment:
 
 
 def accuracy_from(result: AppResult, metric: str) -> Measurement | None:
-    """Return the accuracy of an app's accuracy run; None if it has none."""
+    """Return the accuracy of an app's accuracy run; None if it has none; raises LeftOut."""
     run = result.accuracy_run
     number = run.accuracy.number if run and run.accuracy else None
     if number is None:
@@ -167,7 +205,12 @@ def accuracy_from(result: AppResult, metric: str) -> Measurement | None:
 
 
 def accuracy_as(metric: str, fraction: float) -> Measurement:
-    """Return an accuracy as we have it: PSNR, of which the app's 1 is 100 dB, in dB."""
+    """Return an accuracy as we have it: PSNR, of which the app's 1 is 100 dB, in dB.
+
+    Raises LeftOut for one that is no share of the whole.
+    """
+    if not 0 <= fraction <= 1:
+        raise LeftOut(f"its accuracy {fraction:.6g} is not between 0 and 1")
     if metric == "PSNR":
         return Measurement(value=_shifted(fraction, 2), unit=Unit.DECIBELS)
     return Measurement(value=fraction, unit=Unit.FRACTION)

@@ -18,20 +18,28 @@ from controller.contracts.imported import ImportedResult, ImportForm
 from controller.contracts.result import Measurement
 from controller.contracts.unreadable import UNREADABLE, reason
 from controller.imported import app_json, system
+from controller.imported.app_json import AppResult
 from controller.imported.building import Source, result_of
 from controller.imported.entries import Entries, Entry
-from controller.imported.figures import LeftOut, Measured, accuracy_as, from_app, from_log
+from controller.imported.figures import (
+    LeftOut,
+    Measured,
+    accuracy_as,
+    accuracy_from,
+    from_app,
+    from_log,
+)
 from controller.imported.layout import INFERENCE, MOBILE, PERFORMANCE, Owner, Place, place_of
 from controller.imported.rounds import Rounds
 from controller.imported.tasks import ACCURACY_METRIC, workload_of
 from controller.imported.tree import Tree, read_text, read_tree
-from controller.loadgen.logs import DETAIL
+from controller.loadgen.logs import DETAIL, SUMMARY
 
 SYSTEMS: Final = "systems"
 ACCURACY_TEXT: Final = "accuracy.txt"
 MOST_LOG_BYTES: Final = 32 * 2**20
 MOST_SYSTEM_BYTES: Final = 2**20
-_WANTED: Final = app_json.NAMES | {DETAIL, ACCURACY_TEXT}
+_WANTED: Final = app_json.NAMES | {DETAIL, SUMMARY, ACCURACY_TEXT}
 
 
 @dataclass(slots=True)
@@ -75,6 +83,7 @@ class _Reader:
         self._accuracies: dict[_Task, tuple[str, Measurement]] = {}
         self._entries = Entries()
         self._refused: Counter[str] = Counter()
+        self._summaries = frozenset(path for path in tree.files if path.name == SUMMARY)
 
     def read(self, *, alone: bool) -> Published:
         """Read all files. alone: the tree is one file, the app's JSON, whatever its name."""
@@ -108,6 +117,11 @@ class _Reader:
     def _text(self, path: PurePosixPath, most: int) -> str:
         return read_text(self._tree.root, path, most)
 
+    def _summary(self, folder: PurePosixPath) -> str | None:
+        """Return LoadGen's summary in a folder, or None."""
+        path = folder / SUMMARY
+        return self._text(path, MOST_LOG_BYTES) if path in self._summaries else None
+
     def _parts(self, path: PurePosixPath) -> tuple[str, ...]:
         return (*self._tree.root.parts, *path.parts)
 
@@ -119,7 +133,20 @@ class _Reader:
     def _read_session(self, path: PurePosixPath) -> None:
         text = self._text(path, app_json.MOST_BYTES)
         for session, described in zip(*app_json.read_app_json(text), strict=True):
-            self._entries.add(path, self._parts(path), session, described)
+            sound = tuple(one for one in session.results if self._is_sound(path, one))
+            kept = session.model_copy(update={"results": sound})
+            self._entries.add(path, self._parts(path), kept, described)
+
+    def _is_sound(self, path: PurePosixPath, result: AppResult) -> bool:
+        """Return whether an entry's accuracy can be one; say so if it can't."""
+        metric = ACCURACY_METRIC.get(workload_of(MOBILE, result.benchmark_id, ""))
+        try:
+            if metric:
+                accuracy_from(result, metric)
+        except LeftOut as error:
+            self._refused[f"{path}: {result.benchmark_id}: {error}"] += 1
+            return False
+        return True
 
     def _read_accuracy(self, path: PurePosixPath) -> None:
         place = place_of(self._parts(path)[:-1])
@@ -138,14 +165,14 @@ class _Reader:
         if suite == INFERENCE and (why := system.objection(described)):
             raise LeftOut(why)
         text = self._text(path, MOST_LOG_BYTES)
-        measured = from_log(text)
+        measured = from_log(text, self._summary(path.parent))
         if place.scenario not in (None, measured.scenario):
             raise LeftOut(f"its folder says {place.scenario}, the log {measured.scenario}")
-        entry = self._entries.taken(place, measured.scenario, measured.queries)
+        entry = self._entries.taken(place, measured)
         source = Source(
             form=ImportForm.LOGS,
             suite=suite,
-            round=self._rounds.of_log(self._parts(path), measured, entry),
+            round=self._rounds.of_log(suite, self._parts(path), measured, entry),
             division=place.owner.division,
             submitter=place.owner.submitter,
             system=name,

@@ -20,6 +20,7 @@ from controller.contracts.suite_session import NOT_VERIFIED
 from controller.contracts.suite_version import quality_target
 from controller.imported.app_export import RunLogs, app_json
 from controller.imported.exportable import LOGS, Exportable
+from controller.imported.stored_figures import fact_differences
 from controller.imported.tasks import ACCURACY_METRIC
 
 DIVISION: Final = "closed"
@@ -66,7 +67,10 @@ def submission_of(
             files[path] = _encoded(measurement)
             lines += _blanks(path, measurement)
             lines += _doubts(
-                one, f"{base}/results/{system}/{one.benchmark}/{one.scenario}", catalog
+                one,
+                run_logs[one.result.run_id],
+                f"{base}/results/{system}/{one.benchmark}/{one.scenario}",
+                catalog,
             )
         app = app_json(of_phone, run_logs, catalog, version)
         files[f"{base}/results/{system}/result.json"] = app.encode()
@@ -152,7 +156,7 @@ def _blanks(path: str, content: Json, within: str = "") -> Iterator[str]:
             yield f"{path}: {name} is blank"
 
 
-def _doubts(one: Exportable, path: str, catalog: Catalog) -> Iterator[str]:
+def _doubts(one: Exportable, of_run: RunLogs, path: str, catalog: Catalog) -> Iterator[str]:
     """Yield what a reviewer would refuse in a result."""
     result, rules = one.result, one.rules
     if result.validity is not Validity.VALID:
@@ -160,6 +164,7 @@ def _doubts(one: Exportable, path: str, catalog: Catalog) -> Iterator[str]:
     missed = result.environment.get("run_rules_missed")
     if isinstance(missed, tuple):
         yield from (f"{path}: misses a rule: {rule}" for rule in missed)
+    yield from _log_doubts(one, of_run, path)
     said = result.environment.get("loadgen_seeds")
     if rules.seeds and said != rules.seeds.said:
         yield f"{path}: LoadGen had not the seeds of {rules.title}"
@@ -172,6 +177,14 @@ def _doubts(one: Exportable, path: str, catalog: Catalog) -> Iterator[str]:
     if target and result.metrics[metric].value < target.value:
         value = result.metrics[metric].value
         yield f"{path}: {metric} {value:.4f} is below the target {target.value:.4f}"
+
+
+def _log_doubts(one: Exportable, of_run: RunLogs, path: str) -> Iterator[str]:
+    """Yield what its logs say against themselves, and against the facts that are stored."""
+    if of_run.contradiction:
+        yield f"{path}/log_performance: it contradicts itself: {of_run.contradiction}"
+    for odd in fact_differences(one.result, of_run.performance):
+        yield f"{path}: not as in its log: {odd}"
 
 
 def _missing_tasks(of_phone: Sequence[Exportable], path: str) -> Iterator[str]:

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from controller.loadgen import logs
 from controller.loadgen.logs import LogUnreadable
-from controller.loadgen.texts import Value, brief, read_text, typed
+from controller.loadgen.releases import release
+from controller.loadgen.texts import Value, brief, has_crlf, read_text, typed
 
 OLDEST: Final = (0, 5)
 NEWEST: Final = 6
@@ -26,10 +27,12 @@ MODES: Final = {
     "Submission": "SubmissionRun",
     "Find Peak Performance": "FindPeakPerformance",
 }
-_OF_A_RUN: Final = ("effective_", "requested_", "result_", "early_stopping_", "power_", "num_")
-"""How keys begin that are there once."""
 _MESSAGE: Final = "generic_message"
-_OLD: Final = re.compile(r'"pid": \d+, "tid": \d+, "ts": \d+ns : (.*)')
+_MESSAGES: Final = (_MESSAGE, "error_", "warning_", "message")
+"""How keys of messages begin, of which a log may have any number."""
+_OLD: Final = re.compile(r'"pid": \d+, "tid": \d+, "ts": \d+ns : (.*)', re.ASCII)
+_OF_AN_ENTRY: Final = (":::MLLOG", '"ts":')
+"""What a line that is no entry never has; with it, one reader takes it for one, another doesn't."""
 _SECTIONS: Final = {"Effective Settings:": "effective_", "Requested Settings:": "requested_"}
 _OLD_NAMES: Final = {
     "Date + time of test": "test_datetime",
@@ -39,7 +42,18 @@ _OLD_NAMES: Final = {
     "QSL performance size*": "qsl_reported_performance_count",
     "version": "loadgen_version",
 }
-_TIME: Final = re.compile(r'"time" : (\d\d-\d\d-\d{4} [\d:.]+)')
+_TIME: Final = re.compile(r'"time" : (\d\d-\d\d-\d{4} [\d:.]+)', re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """When an entry was logged."""
+
+    key: str
+    thread: str
+    """Of one thread, entries are in the order in which they were logged."""
+    time_ms: object
+    """Since the start of the test; whatever the entry has there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +62,32 @@ class Detail:
 
     values: Mapping[str, Any]
     """Key → value; the last one of a repeated key."""
-    repeated: Mapping[str, tuple[object, ...]]
-    """Key → its values, of those that a log has once and that are there with several."""
-    times_ms: Mapping[str, object]
-    """Key → when it was logged, since the start of the test."""
+    every: Mapping[str, tuple[Any, ...]]
+    """Key → all its values, in order."""
+    stamps: tuple[Stamp, ...]
+    """Of each entry; none in the older form."""
     errors: tuple[str, ...]
     warnings: int
     messages: tuple[str, ...]
     has_results: bool
-    """Whether results are in this log, too: older releases print them to the summary alone."""
+    """Whether its lines are JSON entries: older releases print results to the summary alone."""
+    unread: tuple[str, ...] = ()
+    """Lines that are no entries; not those of the older form, which has lists of files."""
+    has_crlf: bool = False
+    """Whether its lines end as on Windows."""
+
+    @property
+    def repeated(self) -> Mapping[str, tuple[Any, ...]]:
+        """Key → its values, of those but messages that are there with unlike ones."""
+        return {
+            key: found
+            for key, found in self.every.items()
+            if len(found) > 1 and not key.startswith(_MESSAGES) and len({*map(repr, found)}) > 1
+        }
+
+    def time_ms(self, key: str) -> object:
+        """Return when an entry was logged, the last one of its key; None if there is none."""
+        return next((each.time_ms for each in reversed(self.stamps) if each.key == key), None)
 
     @property
     def log(self) -> logs.DetailLog:
@@ -70,7 +101,7 @@ class _Entry:
     value: Any
     is_error: bool = False
     is_warning: bool = False
-    time_ms: object = None
+    stamp: Stamp | None = None
 
 
 def read_detail(path: Path) -> Detail:
@@ -82,42 +113,54 @@ def read_detail(path: Path) -> Detail:
         raise LogUnreadable(f"{path.name}: not a log of LoadGen: {brief(text) or 'empty'}")
     if not text.endswith("\n"):
         raise LogUnreadable(f"{path.name}: truncated: its last line has no end")
-    detail = _detail_of(found, has_results=not is_old)
+    crlf = has_crlf(text, path.name)
+    unread = [*_unread(text, path.name, is_old=is_old)]
+    detail = _detail_of(found, () if is_old else tuple(unread), has_results=not is_old, crlf=crlf)
     _require_known(detail, path.name)
     return detail
 
 
 def _entries(text: str) -> Iterator[_Entry]:
     for entry in logs.entries(text):
-        said = entry["metadata"]
-        warning = said.get("is_warning", False)
-        if not isinstance(entry["key"], str):
-            raise LogUnreadable(f"{logs.DETAIL}: {brief(entry['key'])!r} is no key")
+        said, key = entry["metadata"], entry["key"]
+        if not isinstance(key, str):
+            raise LogUnreadable(f"{logs.DETAIL}: {brief(key)!r} is no key")
         yield _Entry(
-            entry["key"],
+            key,
             entry["value"],
             bool(said["is_error"]),
-            bool(warning),
-            entry.get("time_ms"),
+            bool(said.get("is_warning", False)),
+            Stamp(key, brief(said.get("tid")), entry.get("time_ms")),
         )
 
 
-def _detail_of(found: list[_Entry], *, has_results: bool) -> Detail:
-    values: dict[str, Any] = {}
-    repeated: dict[str, tuple[object, ...]] = {}
+def _unread(text: str, name: str, *, is_old: bool) -> Iterator[str]:
+    """Yield the lines that are no entries; raises LogUnreadable for one that looks like one."""
+    for line in text.splitlines():
+        if not line.strip() or (_OLD.fullmatch(line) if is_old else line.startswith(logs.MARK)):
+            continue
+        if any(mark in line for mark in _OF_AN_ENTRY):
+            shown = brief(line.strip("\ufeff"))
+            raise LogUnreadable(f"{name}: an entry in a form that LoadGen does not write: {shown}")
+        yield line
+
+
+def _detail_of(
+    found: list[_Entry], unread: tuple[str, ...], *, has_results: bool, crlf: bool
+) -> Detail:
+    every: dict[str, list[Any]] = {}
     for entry in found:
-        key, value = entry.key, entry.value
-        if key in values and key.startswith(_OF_A_RUN) and values[key] != value:
-            repeated[key] = (*repeated.get(key, (values[key],)), value)
-        values[key] = value
+        every.setdefault(entry.key, []).append(entry.value)
     return Detail(
-        values,
-        repeated,
-        {entry.key: entry.time_ms for entry in found},
+        {key: values[-1] for key, values in every.items()},
+        {key: tuple(values) for key, values in every.items()},
+        tuple(entry.stamp for entry in found if entry.stamp),
         tuple(str(entry.value) for entry in found if entry.is_error),
         sum(entry.is_warning for entry in found),
         tuple(str(entry.value) for entry in found if entry.key == _MESSAGE),
         has_results,
+        unread,
+        crlf,
     )
 
 
@@ -130,12 +173,6 @@ def _require_known(detail: Detail, name: str) -> None:
     for key in ("effective_scenario", "effective_test_mode"):
         if key not in detail.values:
             raise LogUnreadable(f"{name}: truncated: it has no {key}")
-
-
-def release(said: object) -> tuple[int, int]:
-    """Return the numbers of a release, such as `6.0.16 @ 2b5f63eb56` or `.5a1`; else (-1, 0)."""
-    found = re.match(r"(\d{0,3})\.(\d{1,3})", said) if isinstance(said, str) else None
-    return (int(found[1] or 0), int(found[2])) if found else (-1, 0)
 
 
 def _old_entries(text: str) -> Iterator[_Entry]:

@@ -66,7 +66,8 @@ def _from_raw(run: RunLogs, group: Latencies, raw: Sequence[int]) -> Iterator[Ch
     exact[group.extreme("mean")] = sum(raw) // count
     exact |= {key: raw[int(count * share)] for share, key in group.keys.items()}
     for key, value in exact.items():
-        yield equal(key, run.count(key), value, TRACE)
+        if (said := run.count(key)) is not None:
+            yield equal(key, said, value, TRACE)
 
 
 def _from_each_other(run: RunLogs, group: Latencies) -> Iterator[Check]:

@@ -16,7 +16,8 @@ DETAIL: Final = "mlperf_log_detail.txt"
 SUMMARY: Final = "mlperf_log_summary.txt"
 ACCURACY: Final = "mlperf_log_accuracy.json"
 TRACE: Final = "mlperf_log_trace.json"
-_MARK: Final = ":::MLLOG "
+MARK: Final = ":::MLLOG "
+"""Begins each entry of a detail log."""
 _EARLY_STOPPING: Final = {
     "early_stopping_p90": "early_stopping_latency_ss",
     "early_stopping_p99": "early_stopping_latency_ms",
@@ -59,11 +60,11 @@ class DetailLog:
 def entries(text: str) -> Iterator[dict[str, Any]]:
     """Yield each entry of the log, with `key`, `value` and `metadata`; raises LogUnreadable."""
     for line in text.splitlines():
-        if not line.startswith(_MARK):
+        if not line.startswith(MARK):
             continue
         try:
             entry = json.loads(
-                line.removeprefix(_MARK),
+                line.removeprefix(MARK),
                 parse_constant=_refuse_constant,
                 object_pairs_hook=each_once,
             )

@@ -8,8 +8,9 @@ from typing import Final
 
 from controller.loadgen import logs
 from controller.loadgen.answers import Answers, read_answers
-from controller.loadgen.detail import Detail, read_detail, release
+from controller.loadgen.detail import Detail, read_detail
 from controller.loadgen.logs import TRACE, LogUnreadable
+from controller.loadgen.releases import EARLY_STOPPING, TOKENS, Kind, last, release
 from controller.loadgen.summary import Summary, as_setting, read_summary
 from controller.loadgen.texts import brief, number
 from controller.loadgen.trace import RawQueries, read_trace
@@ -33,6 +34,8 @@ _COUNTS: Final = frozenset(
     }
 )
 """Keys without which nothing can be worked out from a log with results."""
+_OF_TOKENS: Final = ("result_first_token_99.00_percentile_latency_ns", "result_tokens_per_second")
+"""Results of runs that count tokens: of all scenarios but offline, and of offline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +60,30 @@ class RunLogs:
         return str(self.detail.values["effective_test_mode"]) != "AccuracyOnly"
 
     @property
+    def kind(self) -> Kind:
+        """What decides which entries its detail log has."""
+        values = self.detail.values
+        return Kind(
+            release(values["loadgen_version"]),
+            self.scenario,
+            str(values["effective_test_mode"]),
+            values.get("result_validity") != "INVALID",
+            self.counts_tokens,
+        )
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether it was asked to count tokens, and has results that only such a run has."""
+        values = self.detail.values
+        asked = values.get("requested_use_token_latencies") is True
+        can = release(values["loadgen_version"]) >= TOKENS
+        return asked and can and any(key in values for key in _OF_TOKENS)
+
+    @property
     def is_fixed_rate(self) -> bool:
         """Whether it is multi_stream as before 2.0, whose queries came at a fixed rate."""
         known = release(self.detail.values["loadgen_version"])
-        return self.scenario == "MultiStream" and known < (2, 0)
+        return self.scenario == "MultiStream" and known < EARLY_STOPPING
 
     @property
     def results_in(self) -> str:
@@ -115,4 +138,16 @@ def read_run(folder: Path) -> RunLogs:
         raise LogUnreadable(f"{found.results_in}: truncated: it has no result_validity")
     for key in _COUNTS:
         found.count(key)
+    _require_end(found)
     return found
+
+
+def _require_end(run: RunLogs) -> None:
+    """Raise LogUnreadable for a log that lacks what its release writes last."""
+    key = last(run.kind)
+    if key is None or not run.detail.has_results or key in run.detail.values:
+        return
+    major, minor = run.kind.release
+    raise LogUnreadable(
+        f"{logs.DETAIL}: truncated: it has no {key}, which LoadGen {major}.{minor} writes last"
+    )

@@ -7,27 +7,11 @@ from typing import Final
 
 from controller.loadgen.checks import Check, equal, judged, within
 from controller.loadgen.digits import half_digit
+from controller.loadgen.releases import BOTH, PERMUTATION
 from controller.loadgen.run_logs import RunLogs
 
 BY: Final = "the settings that were asked for"
-_ALIKE: Final = (
-    "scenario",
-    "test_mode",
-    "min_duration_ms",
-    "max_duration_ms",
-    "max_query_count",
-    "qsl_rng_seed",
-    "sample_index_rng_seed",
-    "schedule_rng_seed",
-    "accuracy_log_rng_seed",
-    "accuracy_log_probability",
-    "accuracy_log_sampling_target",
-    "print_timestamps",
-    "performance_issue_unique",
-    "performance_issue_same",
-    "performance_issue_same_index",
-    "sample_concatenate_permutation",
-)
+_ALIKE: Final = tuple(name for name in (*BOTH, PERMUTATION) if name != "min_query_count")
 """Settings that take effect as they were asked for."""
 _EXPECTED: Final = {
     "SingleStream": "single_stream_expected_latency_ns",

@@ -10,7 +10,7 @@ from typing import Final
 
 from controller.loadgen.detail import of_setting, old_name
 from controller.loadgen.logs import LogUnreadable
-from controller.loadgen.texts import brief, read_text
+from controller.loadgen.texts import brief, has_crlf, read_text
 
 TITLE: Final = "MLPerf Results Summary"
 PARAMETERS: Final = "Test Parameters Used"
@@ -32,9 +32,13 @@ _LABELS: Final = {
     "QPS w/o loadgen overhead": "result_qps_without_loadgen_overhead",
 }
 _HEADINGS: Final = (TITLE, PARAMETERS, "Additional Stats", "Per-query latency")
+_INDENTED: Final = (" *", "   ")
+"""How lines begin that belong to a heading."""
 _EXTREME: Final = re.compile(r"(Min|Max|Mean) latency \(ns\)")
-_PERCENTILE: Final = re.compile(r"(\d{1,3}(?:\.\d{1,4})?)(?:th)? percentile latency \(ns\)")
-_COUNTED: Final = re.compile(r"(No|\d+) (warning|error)s? encountered", re.IGNORECASE)
+_PERCENTILE: Final = re.compile(
+    r"(\d{1,3}(?:\.\d{1,4})?)(?:th)? percentile latency \(ns\)", re.ASCII
+)
+_COUNTED: Final = re.compile(r"(No|\d+) (warning|error)s? encountered", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,10 @@ class Summary:
     """`warning` and `error` → their number."""
     unknown: tuple[str, ...]
     """Labels that have no key."""
+    unread: tuple[str, ...] = ()
+    """Lines that no release writes."""
+    has_crlf: bool = False
+    """Whether its lines end as on Windows."""
 
 
 def read_summary(path: Path, scenario: object) -> Summary:
@@ -63,7 +71,7 @@ def read_summary(path: Path, scenario: object) -> Summary:
         raise LogUnreadable(f"{path.name}: not a summary of LoadGen: {brief(text) or 'empty'}")
     if set(counted) != {"warning", "error"} or not text.endswith("\n"):
         raise LogUnreadable(f"{path.name}: truncated: it does not end with warnings and errors")
-    lines = text.splitlines()
+    crlf, lines = has_crlf(text, path.name), text.splitlines()
     pairs = [*_pairs(lines, queries=scenario == "MultiStream")]
     values: dict[str, tuple[str, ...]] = {}
     for key, _, value in pairs:
@@ -75,6 +83,8 @@ def read_summary(path: Path, scenario: object) -> Summary:
         _block(lines, RECOMMENDATIONS),
         counted,
         tuple(label for key, label, _ in pairs if not key),
+        tuple(_unread(lines)),
+        crlf,
     )
 
 
@@ -84,7 +94,7 @@ def _pairs(lines: Sequence[str], *, queries: bool) -> Iterator[tuple[str | None,
     for line in lines:
         label, colon, value = (part.strip() for part in line.partition(":"))
         parameters |= label == PARAMETERS
-        if not colon or not value or line.startswith((" *", "   ")) or label in _HEADINGS:
+        if not colon or not value or line.startswith(_INDENTED) or label in _HEADINGS:
             continue
         if parameters:
             yield f"effective_{old_name(label)}", label, value
@@ -104,20 +114,36 @@ def _key(label: str, *, queries: bool) -> str | None:
     return None
 
 
-def _block(lines: Sequence[str], heading: str) -> str | None:
-    """Return the lines after a heading up to the next empty or unindented one, joined."""
-    start = next((n for n, line in enumerate(lines) if line.strip() == f"{heading}:"), None)
-    if start is None:
-        return None
-    found = []
-    for line in lines[start + 1 :]:
-        if not line.strip() or line.endswith(":"):
-            break
-        found.append(line)
-    return " ".join(found)
-
-
 def as_setting(text: str) -> object:
     """Return a summary's text as the detail log has it."""
     said = {"Yes": True, "NO": False}.get(text)
     return of_setting(text) if said is None else said
+
+
+def _block(lines: Sequence[str], heading: str) -> str | None:
+    """Return the lines of a heading, joined; None if it is not there."""
+    found = _within(lines, heading)
+    return None if found is None else " ".join(lines[found.start : found.stop])
+
+
+def _within(lines: Sequence[str], heading: str) -> range | None:
+    """Return where the lines after a heading are, up to the next empty one or heading."""
+    start = next((n for n, line in enumerate(lines) if line.strip() == f"{heading}:"), None)
+    if start is None:
+        return None
+    rest = range(start + 1, len(lines))
+    ends = (n for n in rest if not lines[n].strip() or lines[n].endswith(":"))
+    return range(start + 1, next(ends, len(lines)))
+
+
+def _unread(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of which nothing is read."""
+    headings = (EARLY_STOPPING, RECOMMENDATIONS)
+    read = {n for heading in headings for n in _within(lines, heading) or ()}
+    for number, line in enumerate(lines):
+        label, _, value = (part.strip() for part in line.partition(":"))
+        if number in read or not line.strip("= ") or label in (*_HEADINGS, *headings):
+            continue
+        if _COUNTED.match(line) or (value and not line.startswith(_INDENTED)):
+            continue
+        yield line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 import re
 import reprlib
@@ -14,11 +15,17 @@ from controller.loadgen.logs import LogUnreadable
 MIB: Final = 2**20
 MOST_BYTES: Final = 16 * MIB
 """Of a detail log or a summary; of 20,000 official ones, the largest has a few MiB."""
+MOST_LINES: Final = 500_000
+"""Of a detail log or a summary: 16 MiB of LoadGen's shortest entries have fewer."""
+MOST_EMPTY: Final = 10_000
+"""Lines with next to nothing of a larger file, in which LoadGen writes a handful."""
+_NOTHING: Final = 3
+"""Characters that a line with anything has at least."""
 LARGEST: Final = 2**64
 """Beyond every count and time of LoadGen, whose integers have 64 bits."""
 SHOWN: Final = 80
 """Characters of a file's text that a message repeats."""
-_NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
+_NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
 _DIGITS: Final = 40
 
 Value = bool | int | float | str
@@ -36,6 +43,10 @@ def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
         raise LogUnreadable(f"{path.name}: {error.strerror or error}") from error
     if len(data) > most_bytes:
         raise LogUnreadable(f"{path.name}: more than {most_bytes // MIB} MiB")
+    if data.count(b"\n") > MOST_LINES:
+        raise LogUnreadable(f"{path.name}: more than {MOST_LINES} lines")
+    if data.startswith(codecs.BOM_UTF8):
+        raise LogUnreadable(f"{path.name}: it begins with a byte-order mark, as no log of LoadGen")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -48,16 +59,26 @@ def read_lines(path: Path, most_bytes: int, longest: int) -> Iterator[bytes]:
         if not path.is_file():
             raise LogUnreadable(_odd(path))
         with path.open("rb") as file:
-            read = 0
+            read = empty = 0
             while line := file.readline(longest + 1):
                 read += len(line)
                 if len(line) > longest:
                     raise LogUnreadable(f"{path.name}: a line of more than {longest} bytes")
                 if read > most_bytes:
                     raise LogUnreadable(f"{path.name}: more than {most_bytes // MIB} MiB")
+                empty += len(line.strip()) < _NOTHING
+                if empty > MOST_EMPTY:
+                    raise LogUnreadable(f"{path.name}: more than {MOST_EMPTY} empty lines")
                 yield line
     except OSError as error:
         raise LogUnreadable(f"{path.name}: {error.strerror or error}") from error
+
+
+def has_crlf(text: str, name: str) -> bool:
+    """Return whether lines end as on Windows; raises LogUnreadable for other breaks of lines."""
+    if len(text.splitlines()) != text.count("\n"):
+        raise LogUnreadable(f"{name}: a line break that LoadGen does not write")
+    return "\r\n" in text
 
 
 def _odd(path: Path) -> str:

@@ -11,11 +11,15 @@ from controller.loadgen.digits import ROUNDING, bounds, half_digit
 from controller.loadgen.logs import TRACE
 from controller.loadgen.run_logs import RunLogs
 from controller.loadgen.texts import number
+from controller.loadgen.trace import RawQueries
 
 CLOCK_S: Final = 0.003
 """LoadGen prints power_begin and power_end to milliseconds."""
-TEST_BEGAN_S: Final = 0.1
+_TEST_BEGAN_S: Final = 0.1
 """Between the start of LoadGen's test and that of its first query, at most."""
+_OF_TEST: Final = 0.01
+_STARTED_S: Final = 0.001
+"""So much of a test may pass before its first query, and so many seconds more."""
 CLOCKS_APART: Final = 0.01
 """The two clocks may differ by 1 %; beyond, LoadGen logs an error."""
 _LOGGED_S: Final = 60.0
@@ -85,6 +89,14 @@ def _span(run: RunLogs, key: str) -> tuple[float, float] | None:
     return (queries - 1) / rate[1], (queries - 1) / rate[0]
 
 
+def began_s(raw: RawQueries, lasted_s: float) -> float:
+    """Return how long before the first query the test can have begun.
+
+    The trace begins before the test, so that it is no longer than to the trace's first query.
+    """
+    return min(raw.first_started / 1e9, _TEST_BEGAN_S, lasted_s * _OF_TEST + _STARTED_S)
+
+
 def issued_s(run: RunLogs) -> tuple[float, float] | None:
     """Return between what the time lies that LoadGen compares with the minimum duration.
 
@@ -99,7 +111,8 @@ def issued_s(run: RunLogs) -> tuple[float, float] | None:
     if run.scenario == "SingleStream":
         return _span(run, "result_qps_with_loadgen_overhead")
     if run.raw:
-        return run.raw.last_issued / 1e9, run.raw.last_issued / 1e9 + TEST_BEGAN_S
+        issued = run.raw.last_issued / 1e9
+        return issued, issued + began_s(run.raw, issued)
     clock, last = clock_s(run), _extremes_s(run)
     if clock is None or last is None:
         return None
@@ -126,7 +139,8 @@ def _rates(run: RunLogs) -> Iterator[Check]:
         says, queries = run.number(key) or 0.0, query_count(run) or 0
         if exact_ns:
             at_most = (queries - 1) / (exact_ns / 1e9)
-            least = (queries - 1) / (exact_ns / 1e9 + TEST_BEGAN_S)
+            began = began_s(run.raw, exact_ns / 1e9) if run.raw else 0.0
+            least = (queries - 1) / (exact_ns / 1e9 + began)
             half = half_digit(at_most)
             yield within(key, says, least - half, at_most + half, TRACE)
         elif busy := _busy_s(run, queries):
@@ -149,11 +163,14 @@ def _busy_s(run: RunLogs, queries: int) -> float | None:
 
 def clock_s(run: RunLogs) -> float | None:
     """Return the seconds from power_begin to power_end, by the system's clock."""
-    begun, ended = (_moment(run.said(f"power_{name}")) for name in ("begin", "end"))
+    begun, ended = (moment(run.said(f"power_{name}")) for name in ("begin", "end"))
     return None if begun is None or ended is None else (ended - begun).total_seconds()
 
 
-def _moment(said: object) -> datetime | None:
+def moment(said: object) -> datetime | None:
+    """Return a clock time as LoadGen prints it; None if it is none."""
+    if not str(said).isascii():
+        return None  # strptime takes any digits
     for form in ("%m-%d-%Y %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%SZ"):
         try:
             return datetime.strptime(str(said), form)
@@ -183,7 +200,7 @@ def _lasted_s(run: RunLogs) -> tuple[float, float] | None:
     """Return between what the time from the first query to the last answer lies."""
     if run.raw:
         done = max(run.raw.last_done, run.raw.queries[-1]) / 1e9
-        return done, done + TEST_BEGAN_S
+        return done, done + _TEST_BEGAN_S
     extremes = _extremes_s(run)
     if extremes is None:
         return None
@@ -202,8 +219,8 @@ def _lasted_s(run: RunLogs) -> tuple[float, float] | None:
 def _start(run: RunLogs) -> Iterator[Check]:
     """Yield the check of the test's date: its local time, up to a time zone."""
     said = run.said("test_datetime")
-    began, ended = _moment(said), _moment(run.said("power_end"))
-    logged_ms = number(run.detail.times_ms.get("power_end"))
+    began, ended = moment(said), moment(run.said("power_end"))
+    logged_ms = number(run.detail.time_ms("power_end"))
     if said is None:
         return
     if began is None or ended is None or logged_ms is None:

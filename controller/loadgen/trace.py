@@ -34,6 +34,8 @@ class RawQueries:
     """Latencies of all samples, sorted."""
     queries: Sequence[int]
     """Latencies of all queries, sorted: each that of its last sample."""
+    first_started: int
+    """From the origin of the trace to the start of the first query."""
     last_issued: int
     """From the start of the first query to that of the last one."""
     last_scheduled: int
@@ -83,6 +85,7 @@ def _queries_of(
     return RawQueries(
         sorted(latencies.values()),
         sorted(done - scheduled for scheduled, _, done in starts.values()),
+        first,
         issued - first,
         scheduled - first,
         done - first,

@@ -10,12 +10,14 @@ from controller.loadgen.checks import Check, equal, unchecked, within
 from controller.loadgen.early_stopping import MOST_QUERIES, Estimate, estimate, queries_needed
 from controller.loadgen.latency_checks import NO_RAW, printed
 from controller.loadgen.logs import TRACE
+from controller.loadgen.releases import EARLY_STOPPING
 from controller.loadgen.run_logs import RunLogs
 from controller.loadgen.time_checks import issued_s, query_count, sample_count
 
 OF_MULTI_STREAM: Final = 0.99
 """Percentile that LoadGen also estimates from a run of single_stream."""
 BY_RULE: Final = "LoadGen's formula"
+_TOO_LITTLE: Final = "the logs lack what it depends on, or are too close to it"
 _STOPPING: Final = "early_stopping_met"
 _PARTS: Final = {
     "result_min_duration_met": "effective_min_duration_ms and the time",
@@ -27,9 +29,6 @@ _PARTS: Final = {
 
 def verdict_checks(run: RunLogs) -> Iterator[Check]:
     """Yield the checks of the verdict, its parts, and what early stopping is based on."""
-    if run.detail.values.get("requested_use_token_latencies") is True:
-        yield unchecked("result_validity", run.said("result_validity"), "it counts tokens")
-        return
     parts = {
         "result_min_duration_met": _duration_met(run),
         "result_min_queries_met": _queries_met(run),
@@ -40,8 +39,9 @@ def verdict_checks(run: RunLogs) -> Iterator[Check]:
     for key, expected in parts.items():
         yield from _part(run, key, expected)
     yield from _validity(run, [(key, parts[key]) for key in parts])
-    yield from _overlatency(run)
-    yield from _estimates(run)
+    if not run.counts_tokens:
+        yield from _overlatency(run)
+        yield from _estimates(run)
 
 
 def _part(run: RunLogs, key: str, expected: bool | None) -> Iterator[Check]:
@@ -51,15 +51,16 @@ def _part(run: RunLogs, key: str, expected: bool | None) -> Iterator[Check]:
         why = f"the logs do not have it; by {_PARTS[key]} it is: {found}"
         yield unchecked(key, None, why)
     elif expected is None:
-        yield unchecked(key, said, "the logs lack what it depends on, or are too close to it")
+        why = "it counts tokens" if run.counts_tokens else _TOO_LITTLE
+        yield unchecked(key, said, why)
     else:
         yield equal(key, said, expected, _PARTS[key])
 
 
 def _validity(run: RunLogs, parts: Sequence[tuple[str, bool | None]]) -> Iterator[Check]:
     """Yield the check of the verdict: what was recomputed, else what is printed."""
-    # A log without early_stopping_met is of a release whose verdict does not depend on it.
-    judged = [(key, found) for key, found in parts if key != _STOPPING or run.flag(key) is not None]
+    stops_early = run.kind.release >= EARLY_STOPPING or run.flag(_STOPPING) is not None
+    judged = [(key, found) for key, found in parts if key != _STOPPING or stops_early]
     met = [run.flag(key) if found is None else found for key, found in judged]
     known = [value for value in met if value is not None]
     if False not in known and len(known) < len(met):
@@ -93,7 +94,7 @@ def _queries_met(run: RunLogs) -> bool | None:
 
 def _fast_enough(run: RunLogs) -> bool | None:
     share, target = run.number("effective_target_latency_percentile"), _target_ns(run)
-    if share is None or target is None or not 0 < share < 1:
+    if share is None or target is None or not 0 < share < 1 or run.counts_tokens:
         return None
     if run.raw:
         return run.raw.samples[int(len(run.raw.samples) * share)] <= target
@@ -125,7 +126,7 @@ def _stopping_met(run: RunLogs) -> bool | None:
     queries, share = query_count(run), percentile_of(run)
     if run.scenario == "Offline":
         return True
-    if queries is None or queries > MOST_QUERIES:
+    if queries is None or queries > MOST_QUERIES or run.counts_tokens:
         return None
     if run.scenario != "Server":
         return estimate(queries, share).discarded is not None
@@ -191,7 +192,11 @@ def _estimate(run: RunLogs, key: str, found: Estimate, queries: int) -> Iterator
     if raw and len(raw) == queries:
         yield equal(key, said, raw[place], TRACE)
         return
-    group = printed(run)[-1]
+    groups = printed(run)
+    if not groups:
+        yield unchecked(key, said, "the logs lack the latencies around it")
+        return
+    group = groups[-1]
     low, high = run.count(group.extreme("min")) or 0, run.count(group.extreme("max")) or 0
     for share, name in group.keys.items():
         reached = run.count(name)

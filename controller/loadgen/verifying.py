@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from controller.loadgen.answer_checks import answer_checks
 from controller.loadgen.between import between
 from controller.loadgen.checks import Check, equal, judged, unchecked
-from controller.loadgen.detail import release
+from controller.loadgen.clock_checks import clock_checks
+from controller.loadgen.form_checks import form_checks
 from controller.loadgen.latency_checks import latency_checks
+from controller.loadgen.missing_checks import missing_checks
+from controller.loadgen.part_checks import part_checks
 from controller.loadgen.run_logs import RunLogs
 from controller.loadgen.setting_checks import setting_checks
 from controller.loadgen.time_checks import time_checks
@@ -21,6 +24,10 @@ def verify(run: RunLogs) -> list[Check]:
 
 
 def _all(run: RunLogs) -> Iterator[Check]:
+    yield from form_checks(run)
+    yield from missing_checks(run)
+    yield from part_checks(run)
+    yield from clock_checks(run)
     yield from between(run)
     yield from setting_checks(run)
     if run.is_fixed_rate:
@@ -33,24 +40,13 @@ def _all(run: RunLogs) -> Iterator[Check]:
     yield from answer_checks(run)
 
 
-def _may_repeat(run: RunLogs, key: str) -> bool:
-    """Return whether LoadGen logs a key several times: for parts of the samples, for tries."""
-    mode = run.detail.values["effective_test_mode"]
-    return mode not in ("PerformanceOnly", "AccuracyOnly") or (
-        key.startswith("power_") and not run.is_performance
-    )
-
-
 def _once(run: RunLogs) -> Iterator[Check]:
-    """Yield the checks of the detail log's own form."""
-    values = run.detail.values
-    major, minor = release(values["loadgen_version"])
-    version = f"a known release, {major}.{minor}"
-    yield judged("loadgen_version", values["loadgen_version"], version, "0.5 to 6", same=True)
-    for key, said in run.detail.repeated.items():
-        if _may_repeat(run, key):
-            continue
-        yield judged(key, said[0], said[-1], "the log itself, which has it twice", same=False)
+    """Yield the checks of the release and of LoadGen's own errors."""
+    said = run.detail.values["loadgen_version"]
+    major, minor = run.kind.release
+    yield judged(
+        "loadgen_version", said, f"a known release, {major}.{minor}", "0.5 to 6", same=True
+    )
     if (counted := run.count("num_errors")) is not None:
         yield equal("num_errors", counted, len(run.detail.errors), "the entries that are errors")
     if run.detail.errors:

@@ -12,7 +12,7 @@ from controller.contracts.result import Measurement, Validity
 from controller.contracts.units import Unit
 from controller.imported.tasks import ACCURACY_METRIC
 from controller.loadgen import logs
-from tests.support.published_trees import facts_of, log_of, put
+from tests.support.published_trees import facts_of, log_of, put, summary_of
 
 LOADGENS = {"single_stream": "SingleStream", "offline": "Offline"}
 CATALOG = load_catalog()
@@ -36,7 +36,7 @@ def phone_result(
     own = folder / "agent" / "runs" / run_id / "1"
     files = {
         "performance_loadgen_detail": put(own / "performance", log_of(facts)),
-        "performance_loadgen_summary": put(own / "performance", "x\n", logs.SUMMARY),
+        "performance_loadgen_summary": put(own / "performance", summary_of(facts), logs.SUMMARY),
         "accuracy_loadgen_detail": put(own / "accuracy", log_of(judged)),
         "accuracy_loadgen_accuracy": put(own / "accuracy", "[]\n", logs.ACCURACY),
     }

@@ -285,6 +285,23 @@ def unrecorded(machine: Machine) -> float:
     return machine.rng.uniform(1.15, 1.8)
 
 
+def beside_decoys(plant: Plant) -> Plant:
+    """Plant something that slows a run, beside facts that can only make it faster."""
+
+    def plant_both(machine: Machine) -> float:
+        times = plant(machine)
+        machine.facts |= {"threads": 6, "affinity": tuple(range(6))}
+        names = ("governor_before", "governor_after")
+        machine.facts |= {name: "performance" for name in names if name in machine.facts}
+        return times
+
+    return plant_both
+
+
+SLOWING = ("heat", "throttling", "other load", "other delegate")
+"""Plants of every kind of device that only slow a run, without other threads or governor."""
+
+
 BOTH: Mapping[str, tuple[Cause, Plant]] = {
     "other model": (Cause.MODEL, _model),
     "other delegate": (Cause.DELEGATE, _delegate),

@@ -7,56 +7,94 @@ figure is made up.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from controller.contracts.suite_rules import load_suites
+from controller.loadgen.releases import BOTH
 
 SEEDS = {rules.version: rules.seeds for rules in load_suites() if rules.seeds}
 P90_NS = 2_000_000
+SAMPLES = 24576
+"""Of the only query of offline."""
+RELEASE = "1.0 @ 0123abcdef"
+"""A release of which few entries are expected: these logs have only those that something reads."""
+RATE = 5000.5
+"""Samples a second, offline."""
 JSON = dict[str, object]
 
 
-def log_of(values: Mapping[str, object]) -> str:
-    """Return the text of a detail log with these facts."""
+def log_of(values: Mapping[str, object], errors: Sequence[str] = ()) -> str:
+    """Return the text of a detail log with these facts, and with errors that LoadGen logged.
+
+    Each setting in it was asked for as it took effect.
+    """
+    asked = {f"requested_{name}": values.get(f"effective_{name}") for name in BOTH}
+    if values.get("effective_scenario") == "Offline":  # its only query has all samples
+        asked["requested_min_query_count"] = values.get("effective_min_sample_count")
+    halves = {key: value for key, value in asked.items() if value is not None}
+    entries = [(key, value, False) for key, value in ({**halves, **values}).items()]
+    entries += [("generic_message", error, True) for error in errors]
+    return "".join(_entry(*entry) for entry in entries)
+
+
+def _entry(key: str, value: object, is_error: bool) -> str:
     meta = {
-        "is_error": False,
+        "is_error": is_error,
         "is_warning": False,
         "file": "x.cc",
         "line_no": 1,
         "pid": 1,
         "tid": 1,
     }
-    return "".join(
-        ":::MLLOG "
-        + json.dumps({"key": key, "value": value, "time_ms": 0.1, "metadata": meta})
-        + "\n"
-        for key, value in values.items()
-    )
+    said = {"key": key, "value": value, "time_ms": 0.1, "metadata": meta}
+    return f":::MLLOG {json.dumps(said)}\n"
+
+
+def summary_of(values: Mapping[str, object]) -> str:
+    """Return the text of the summary that goes with these facts."""
+    lines = [
+        "=" * 48,
+        "MLPerf Results Summary",
+        "=" * 48,
+        f"Scenario : {values['effective_scenario']}",
+        f"Mode     : {values['effective_test_mode']}",
+        f"90.00 percentile latency (ns) : {values['result_90.00_percentile_latency_ns']}",
+        f"Result is : {values['result_validity']}",
+        "",
+        "No warnings encountered during test.",
+        "",
+        "No errors encountered during test.",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def facts_of(
     scenario: str = "SingleStream", version: str = "v4.0", p90_ns: int = P90_NS
 ) -> dict[str, object]:
-    """Return the facts of a VALID performance run of a round."""
+    """Return the facts of a VALID performance run of a round, which agree with each other."""
     seeds = SEEDS[version]
+    offline = scenario == "Offline"
+    # The only query of offline has all samples; one of single_stream comes after the other.
+    middle_ns = round(SAMPLES / RATE * 1e9 / 2) if offline else p90_ns
     names = ("p50", "p90", "p99", "mean", "min", "max")
     shares = dict(zip(names, (0.9, 1, 1.2, 0.95, 0.8, 2), strict=True))
     keys = {"p50": "50.00_percentile", "p90": "90.00_percentile", "p99": "99.00_percentile"}
     latencies = {
-        f"result_{keys.get(name, name)}_latency_ns": round(p90_ns * share)
+        f"result_{keys.get(name, name)}_latency_ns": round(middle_ns * share)
         for name, share in shares.items()
     }
-    offline = scenario == "Offline"
+    rate = {"result_qps_with_loadgen_overhead": float(f"{0.999e9 / p90_ns:.6g}")}
     return {
-        "loadgen_version": f"{version[1:]} @ 0123abcdef",
+        "loadgen_version": RELEASE,
         "test_datetime": "2024-04-01T18:31:23Z",
         "effective_scenario": scenario,
         "effective_test_mode": "PerformanceOnly",
         "effective_min_duration_ms": 0 if offline else 60000,
         "effective_max_duration_ms": 0 if offline else 600000,
         "effective_min_query_count": 1 if offline else 1024,
-        "effective_min_sample_count": 24576,
+        "effective_samples_per_query": SAMPLES if offline else 1,
+        "effective_min_sample_count": SAMPLES if offline else 1024,
         "effective_performance_sample_count": 1024,
         "effective_qsl_rng_seed": seeds.qsl,
         "effective_sample_index_rng_seed": seeds.sample_index,
@@ -66,8 +104,7 @@ def facts_of(
         "result_min_duration_met": True,
         "result_min_queries_met": True,
         "early_stopping_met": True,
-        **({"result_samples_per_second": 5000.5} if offline else {}),
-        **({} if offline else {"result_qps_with_loadgen_overhead": 499.5}),
+        **({"result_samples_per_second": RATE} if offline else rate),
         **latencies,
     }
 
@@ -77,6 +114,12 @@ def put(folder: Path, text: str, name: str = "mlperf_log_detail.txt") -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text)
     return folder / name
+
+
+def put_run(folder: Path, facts: Mapping[str, object], errors: Sequence[str] = ()) -> Path:
+    """Write the detail log of a run without a summary, whatever lay there; return its path."""
+    (folder / "mlperf_log_summary.txt").unlink(missing_ok=True)
+    return put(folder, log_of(facts, errors))
 
 
 def described(**changes: object) -> str:
@@ -231,7 +274,8 @@ def mobile_round(root: Path) -> Path:
     for scenario in ("SingleStream", "Offline"):
         task = system / "mobilenetEdgeTPU" / scenario
         put(task / "log_performance", log_of(facts_of(scenario)))
-        put(task / "log_performance", "made up\n", "mlperf_log_summary.txt")
+        summary = summary_of(facts_of(scenario))
+        put(task / "log_performance", summary, "mlperf_log_summary.txt")
         judged = {**facts_of(scenario), "effective_test_mode": "AccuracyOnly"}
         put(task / "log_accuracy", log_of(judged))
     put(system / "mosaic/SingleStream/log_performance", log_of(facts_of(p90_ns=3_000_000)))

@@ -20,6 +20,7 @@ from controller.contracts.facts import OwnFact
 from controller.contracts.records import StoredResult
 from controller.contracts.result import usable
 from controller.reports.explanation.changes import Timed, changed_facts, missing_facts
+from controller.reports.explanation.directions import acting, machine_of
 from controller.reports.explanation.measured import all_moved, is_clock_known
 from controller.reports.explanation.ranking import NEARLY, Measured, ranked
 from controller.reports.verdict import FINEST
@@ -92,7 +93,10 @@ def explain(
     effect, reach = math.log(now.time) - fmean(logs), _reach(logs)
     speed = _speed(effect, reach)
     told = changed_facts(before, now, own)
-    causes = () if speed is Speed.NOT_SHOWN else _causes(before, now, told, effect, reach)
+    able = told
+    if result.versus is None:  # which way a fact moves a ratio is not known
+        able = acting(told, slower=effect > 0, machine=machine_of(now.environment))
+    causes = () if speed is Speed.NOT_SHOWN else _causes(before, now, able, effect, reach)
     claimed = {change.fact for cause in causes for change in cause.evidence}
     sign = 1 if result.metrics[metric].unit.lower_is_better else -1
     return Explanation(

@@ -24,6 +24,8 @@ from controller.stats.medians import Ratio
 LISTED: Final = 6
 """Parts of a list that are shown."""
 NOTHING: Final = "nothing that was recorded explains it"
+NO_EFFECT: Final = "changed, with no effect that is shown:"
+OTHER_WAY: Final = "changed as well, but could only act the other way:"
 RATIO: Final = "ratio"
 """The metric of paired comparisons, which is no speed."""
 _UNTESTED: Final = (Cause.BUNDLE, Cause.VERSIONS, Cause.KERNEL, Cause.MICROCODE, Cause.SYSTEM)
@@ -41,7 +43,7 @@ def explanation_lines(found: Explanation) -> Iterator[str]:
         yield from _causes(found)
     if found.changed:
         yield ""
-        yield "changed as well:" if found.causes else "changed, with no effect that is shown:"
+        yield NO_EFFECT if found.speed is Speed.NOT_SHOWN else OTHER_WAY
         yield from (f"    {_change(change)}" for change in found.changed)
     if found.not_recorded:
         yield ""

@@ -80,14 +80,14 @@ def ranked(
 ) -> tuple[PossibleCause, ...]:
     """Return the causes of a difference, likeliest first.
 
-    told: facts that differ; moved: measured facts that have changed. clock: the delegate of a run
-    whose clock is known, empty without one; None if the clock is not known.
+    told: facts that differ and can act this way; moved: measured facts that have changed. clock:
+    the delegate of a run whose clock is known, empty without one; None if it is not known.
     """
     slower = measured.effect > 0
     agreeing = {c: [one for one in of if one.slows == slower] for c, of in moved.items()}
     found = {cause: _found(cause, told.get(cause, ()), agreeing.get(cause, ())) for cause in Cause}
-    if slower and (fewer := _by_threads(found[Cause.THREADS])):
-        found[Cause.THREADS] = fewer
+    if bounded := _by_threads(found[Cause.THREADS], slower=slower):
+        found[Cause.THREADS] = bounded
     present = {cause: one for cause, one in found.items() if one.evidence}
     if clock is not None and (not clock or clock in _CPU):
         _drop_harmless_heat(present)
@@ -116,12 +116,13 @@ def _found(cause: Cause, told: Iterable[FactChange], moved: Sequence[Moved]) -> 
     return _Found(cause, (*told, *(one.change for one in moved)), at_most if bounds else None)
 
 
-def _by_threads(one: _Found) -> _Found | None:
-    """Bound what fewer threads may do: no program gains more by threads than their number."""
+def _by_threads(one: _Found, *, slower: bool) -> _Found | None:
+    """Bound what other threads may do: no program gains more by threads than their number."""
     for change in one.evidence:
         before, now = change.before[-1], change.now
         if change.fact == "threads" and isinstance(before, int) and isinstance(now, int):
-            return replace(one, at_most=before / now) if 0 < now < before else None
+            most, least = (before, now) if slower else (now, before)
+            return replace(one, at_most=most / least) if 0 < least < most else None
     return None
 
 

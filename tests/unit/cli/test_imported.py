@@ -120,7 +120,7 @@ def test_an_import_of_nothing_fails_and_leaves_nothing(tmp_path: Path) -> None:
     said, complained, status = outcome_of(home, "results", "import", str(tmp_path / "tree"))
     assert (said, status) == ("", 2)
     reason, error = complained.splitlines()
-    assert "has no effective_scenario" in reason
+    assert "not a log of LoadGen: damaged" in reason
     assert "1 file left out" in error
     assert not home.exists()
 
@@ -131,6 +131,7 @@ def test_an_import_of_nothing_fails_and_leaves_nothing(tmp_path: Path) -> None:
         (("nowhere",), "No such file"),
         (("nowhere", "--round", "4"), "a round is named like v4.0"),
         (("nowhere", "--round", "v4.0\n"), "a round is named like v4.0"),
+        (("nowhere", "--round", "v77.7"), "there is no such round"),
         (("/proc/self/mem",), "left out"),
         (("empty",), "no result that can be imported"),
     ],

@@ -11,15 +11,17 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.result import Failure, Result
+from controller.scheduling.binding import runs_of
 from controller.store.sqlite import SqliteStore
 from tests.support import store_examples
 from tests.support.altered_logs import RECORDED, in_detail, plus
 from tests.support.command_line import benchfarm, complaint_of, outcome_of
+from tests.support.logged_results import CELL, logged_result
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with two sweeps: of a server with a price, whose run's log is at hand, and a phone."""
+    """A home with two sweeps of a server with a price and a phone, with the logs of their runs."""
     home = tmp_path_factory.mktemp("home")
     store = SqliteStore.open(home / "store.sqlite")
     priced = store_examples.CPU.device.model_copy(update={"labels": {"price_per_hour": "3.6"}})
@@ -28,19 +30,15 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         store.save_agent(store_examples.AGENT, [cpu, store_examples.PHONE])
         for generation in (1, 2):
             record = store_examples.sweep_record(generation=generation)
-            runs = store.add_sweep(record, store_examples.runs_for(record))
+            made = runs_of(record.sweep, record.sweep_id, [CELL], now=1000.5)
+            runs = store.add_sweep(record, made)
             devices = (cpu, cpu, store_examples.PHONE)
-            outcomes: tuple[Result | Failure, ...] = (
-                store_examples.result(generation),
-                store_examples.failure(),
-                store_examples.result(0.5),
-            )
-            for run, device, outcome in zip(runs, devices, outcomes, strict=True):
+            for run, device, ends in zip(runs, devices, (True, False, True), strict=True):
                 logs = home / "agent/host-1/runs" / run.run_id / "1/performance"
                 shutil.copytree(RECORDED / "single_stream", logs)
-                if isinstance(outcome, Result):
-                    artefacts = {path.stem: str(path) for path in logs.iterdir()}
-                    outcome = outcome.model_copy(update={"artefacts": artefacts})
+                outcome: Result | Failure = (
+                    logged_result(logs) if ends else store_examples.failure()
+                )
                 granted = store_examples.grant(run, device)
                 store.save_runs([granted, store_examples.report(granted.run, outcome)])
     finally:

@@ -16,8 +16,10 @@ from controller.contracts.imported import ImportedResult, ImportForm
 from controller.contracts.result import Validity
 from controller.contracts.work import work_of
 from controller.imported.published import Published, read_published
+from controller.loadgen.logs import SUMMARY
 from tests.support.published_trees import (
     P90_NS,
+    RELEASE,
     described,
     facts_of,
     inference_round,
@@ -25,6 +27,8 @@ from tests.support.published_trees import (
     mobile_round,
     old_session,
     put,
+    put_run,
+    summary_of,
 )
 
 CATALOG = load_catalog()
@@ -60,7 +64,7 @@ def test_a_round_of_mlperf_mobile_is_read_in_every_layout(tmp_path: Path) -> Non
     assert one.stack == "acmenn"
     assert one.environment["soc"] == "R9"
     assert one.environment["delegate"] == "NPU0"
-    assert one.environment["loadgen"] == "4.0 @ 0123abcdef"
+    assert one.environment["loadgen"] == RELEASE
     assert one.imported.source == f"{TASK}/mlperf_log_detail.txt"
     assert one.imported.described["system.SoC_ID"] == "R9"
     assert one.imported.division == "closed"
@@ -124,7 +128,7 @@ def test_only_edge_cpus_of_mlperf_inference_are_read(tmp_path: Path) -> None:
 
 def test_a_log_of_an_accuracy_run_of_another_session_gives_no_accuracy(tmp_path: Path) -> None:
     root = mobile_round(tmp_path)
-    put(root / TASK, log_of({**facts_of(), "result_query_count": 29_999}))
+    put_run(root / TASK, {**facts_of(), "result_query_count": 29_999})
     results = [r for r in read(root).results if r.imported.system == "rocket_9"]
     logs = {r.imported.form: r for r in results if r.workload == "mobilenet_edgetpu"}
     assert (
@@ -140,7 +144,7 @@ def test_a_log_of_an_accuracy_run_of_another_session_gives_no_accuracy(tmp_path:
 
 def _log(change: Callable[[dict[str, object]], dict[str, object]]) -> Callable[[Path], None]:
     def write(root: Path) -> None:
-        put(root / TASK, log_of(change(facts_of())))
+        put_run(root / TASK, change(facts_of()))
 
     return write
 
@@ -158,6 +162,17 @@ def _text(text: str) -> Callable[[Path], None]:
         put(root / TASK, text)
 
     return write
+
+
+def _summary(**changes: object) -> Callable[[Path], None]:
+    def write(root: Path) -> None:
+        put(root / TASK, summary_of({**facts_of(), **changes}), SUMMARY)
+
+    return write
+
+
+def _cut_summary(root: Path) -> None:
+    put(root / TASK, summary_of(facts_of())[:-1], SUMMARY)
 
 
 def _bytes(content: bytes) -> Callable[[Path], None]:
@@ -193,15 +208,15 @@ def _p90(value: object) -> Callable[[Path], None]:
 
 
 VIOLATIONS: list[tuple[str, Callable[[Path], None], str]] = [
-    ("empty", _text(""), "mlperf_log_detail.txt has no effective_scenario"),
-    ("foreign", _text("Hello\n" * 5), "has no effective_scenario"),
+    ("empty", _text(""), "mlperf_log_detail.txt: not a log of LoadGen: empty"),
+    ("foreign", _text("Hello\n" * 5), "not a log of LoadGen: Hello"),
     ("cut in a line", _text(log_of(facts_of())[:-30]), "in ':::MLLOG"),
     ("no JSON", _text(':::MLLOG {"key": \n'), "in ':::MLLOG"),
     ("NaN", _text(log_of({**facts_of(), "result_min_latency_ns": float("nan")})), "NaN"),
     ("infinite", _text(log_of({**facts_of(), "result_max_latency_ns": 1e400})), "Infinity"),
     ("nested", _text(":::MLLOG " + "[" * 100_000 + "\n"), "in ':::MLLOG"),
     ("not text", _bytes(b"\xff\xfe\x00"), "byte 0 is not UTF-8 text"),
-    ("zeros", _bytes(b"\0" * 1000), "has no effective_scenario"),
+    ("zeros", _bytes(b"\0" * 1000), "not a log of LoadGen"),
     ("huge", _huge, "it has more than 33554432 bytes"),
     ("link", _linked, "a symbolic link, which is not followed"),
     ("fifo", _fifo, "it is not a regular file"),
@@ -211,20 +226,38 @@ VIOLATIONS: list[tuple[str, Callable[[Path], None], str]] = [
     ("no time", _without("test_datetime"), "has no test_datetime"),
     ("no seeds", _without("effective_qsl_rng_seed"), "has no effective_qsl_rng_seed"),
     ("no version", _without("loadgen_version"), "has no loadgen_version"),
-    ("no count", _without("result_query_count"), "has no result_query_count"),
-    ("text for a number", _p90("2000000"), "not what LoadGen writes there"),
-    ("true for a number", _with(effective_min_query_count=True), "not what LoadGen writes there"),
-    ("true for a time", _p90(True), "not what LoadGen writes there"),
-    ("list for a number", _p90([1]), "not what LoadGen writes there"),
-    ("negative", _p90(-1), "no positive number"),
-    ("zero", _p90(0), "no positive number"),
+    ("text for a number", _p90("2000000"), "no number"),
+    ("true for a number", _with(effective_min_query_count=True), "no number"),
+    ("true for a time", _p90(True), "no number"),
+    ("list for a number", _p90([1]), "no number"),
+    ("negative", _p90(-1), "no count"),
+    ("zero", _p90(0), "result_90.00_percentile_latency_ns"),
     ("no rate", _with(result_qps_with_loadgen_overhead=0), "not what LoadGen writes there"),
-    ("beyond a double", _p90(10**400), "not what LoadGen writes there"),
-    ("other scenario", _with(effective_scenario="Offline"), "has no result_samples_per_second"),
-    ("unknown scenario", _with(effective_scenario="Sideways"), "no scenario of ours"),
+    ("beyond a double", _p90(10**400), "no number"),
+    ("other scenario", _with(effective_scenario="Offline"), "so do effective_scenario"),
+    ("unknown scenario", _with(effective_scenario="Sideways"), "'Sideways' is not known"),
     ("accuracy log", _with(effective_test_mode="AccuracyOnly"), "its test mode is AccuracyOnly"),
     ("year 9999999", _with(test_datetime="9999999-01-01"), "its time '9999999-01-01' is none"),
     ("before 1970", _with(test_datetime="1900-01-01T00:00:00Z"), "is none"),
+    # What `results verify` refuses.
+    ("unknown release", _with(loadgen_version="99.0 @ x"), "LoadGen '99.0 @ x' is not known"),
+    ("no last line end", _text(log_of(facts_of())[:-1]), "truncated: its last line has no end"),
+    ("below the minimum", _p90(1_599_999), "result_90.00_percentile_latency_ns"),
+    (
+        "mean too large",
+        _with(result_mean_latency_ns=1_990_000),
+        "result_mean_latency_ns says 1990000, but is",
+    ),
+    ("VALID but too short", _with(result_qps_with_loadgen_overhead=520.0), "result_min_duration"),
+    ("VALID with too few", _with(effective_min_query_count=40_000), "result_min_queries_met"),
+    (
+        "verdict alone",
+        _with(result_validity="INVALID"),
+        "result_validity says INVALID, but is VALID",
+    ),
+    ("a rate too high", _with(result_qps_with_loadgen_overhead=9e3), "result_qps_with_loadgen"),
+    ("other summary", _summary(result_validity="INVALID"), "INVALID, but is VALID by summary"),
+    ("cut summary", _cut_summary, "mlperf_log_summary.txt: truncated"),
 ]
 
 
@@ -248,26 +281,8 @@ def test_a_damaged_log_is_left_out_with_one_line_and_the_rest_is_read(
 
 def test_a_log_in_the_wrong_folder_is_left_out(tmp_path: Path) -> None:
     root = mobile_round(tmp_path)
-    put(root / TASK, log_of(facts_of("Offline")))
+    put_run(root / TASK, facts_of("Offline"))
     assert any("its folder says single_stream, the log offline" in x for x in read(root).left_out)
-
-
-INVALID = [
-    ({"result_validity": "INVALID", "result_min_duration_met": False}, "too short"),
-    ({"result_validity": "INVALID", "result_min_queries_met": False}, "too few queries"),
-    ({"result_validity": "INVALID", "early_stopping_met": False, "early_stopping_result": "x"}, ""),
-]
-
-
-@pytest.mark.parametrize(("facts", "why"), INVALID)
-def test_what_loadgen_called_invalid_stays_so(
-    tmp_path: Path, facts: dict[str, object], why: str
-) -> None:
-    root = mobile_round(tmp_path)
-    put(root / TASK, log_of({**facts_of(), **facts}))
-    (one,) = [r for r in read(root).results if r.imported.source.startswith(TASK)]
-    assert one.validity is Validity.INVALID
-    assert why in one.reasons[0]
 
 
 @pytest.mark.parametrize(("samples", "accuracies"), [(30_000, 1), (29_999, 0)])

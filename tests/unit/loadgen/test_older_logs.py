@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from controller.loadgen.checks import Check, Verdict
-from controller.loadgen.detail import read_detail, release
+from controller.loadgen.detail import read_detail
 from controller.loadgen.early_stopping import estimate
 from controller.loadgen.logs import DETAIL, SUMMARY, DetailLog, LogUnreadable, read
+from controller.loadgen.releases import release
 from controller.loadgen.rule_checks import round_of
 from controller.loadgen.run_logs import read_run
 from controller.loadgen.verifying import verify
@@ -121,10 +122,11 @@ def test_an_altered_setting_in_the_detail_log_of_the_first_release_is_named(
 
 
 def test_what_lacks_early_stopping_met_is_told_what_it_would_be(tmp_path: Path) -> None:
-    """As the detail logs of single_stream in round v2.0."""
+    """As the detail logs of MLPerf Mobile v2.0, whose LoadGen is 1.1."""
     folder = copied("single_stream", tmp_path)
     lines = (folder / DETAIL).read_text().splitlines(keepends=True)
-    (folder / DETAIL).write_text("".join(n for n in lines if '"early_stopping_met"' not in n))
+    kept = "".join(n for n in lines if '"early_stopping_met"' not in n)
+    (folder / DETAIL).write_text(kept.replace("6.0.16 @", "1.1 @"))
     assert differing(folder) == set()
     in_summary(folder, "Early stopping satisfied", lambda _: "NO")
     assert differing(folder) == {"early_stopping_met"}
@@ -174,11 +176,11 @@ def test_multi_stream_at_a_fixed_rate_is_left_out(version: str, odd: bool, tmp_p
 
 def test_a_verdict_that_knows_no_early_stopping_does_not_depend_on_it(tmp_path: Path) -> None:
     """Round v1.1 and before: late queries of a server may be as many as the percentile allows."""
-    folder = copied("multi_stream", tmp_path)  # of 64 queries, too few for its percentile
+    folder = copied("server", tmp_path)  # of 64 queries, too few for its percentile
     path = folder / DETAIL
     lines = path.read_text().splitlines(keepends=True)
     kept = (line for line in lines if '"early_stopping_' not in line)
-    path.write_text("".join(kept).replace('"INVALID"', '"VALID"'))
+    path.write_text("".join(kept).replace('"INVALID"', '"VALID"').replace("6.0.16 @", "1.1 @"))
     (folder / SUMMARY).unlink()
     checks = found(folder)
     assert checks["early_stopping_met"].by.endswith("it is: no")

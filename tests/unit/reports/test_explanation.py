@@ -15,13 +15,15 @@ from controller.contracts.result import Environment, Measurement, Validity
 from controller.contracts.units import Unit
 from controller.reports.explanation.causes import MEASURED, TOLD_BY
 from controller.reports.explanation.explaining import earlier_of, explain
-from controller.reports.explanation.lines import NOTHING, explanation_lines
+from controller.reports.explanation.lines import NOTHING, OTHER_WAY, explanation_lines
 from controller.reports.explanation.measured import by_other_cores, by_share_taken
 from tests.support.boards import answered
 from tests.support.planted_causes import (
     METRIC,
     PLANTS,
+    SLOWING,
     Plant,
+    beside_decoys,
     drawn_results,
     nothing,
     unrecorded,
@@ -86,8 +88,11 @@ def test_every_fact_of_identity_and_setting_tells_a_cause_or_is_known_not_to() -
     assert lasting - told == IRRELEVANT - told
 
 
-def _pair(now: Environment, seconds: float = 1.5, before: int = 4) -> Explanation:
+def _pair(
+    now: Environment, seconds: float = 1.5, before: int = 4, was: Environment | None = None
+) -> Explanation:
     base: Environment = {"packages": ("a==1", "b==1"), "threads": 4, "kernel": "6.1"}
+    base |= was or {}
     runs = drawn_results(random.Random(5), DeviceKind.CPU_HOST, nothing, (before, before))
     made = [
         run.model_copy(
@@ -236,3 +241,87 @@ def test_two_sensors_are_not_compared(before: Environment, now: Environment) -> 
     ]
     mine = answered("a", 0.016, 0.016, environment=now, run_id="now", started_at=99.0)
     assert NOTHING in explanation_lines(explain(mine, earlier, "latency", {}))
+
+
+ONE_WAY: list[tuple[Cause, Environment, Environment]] = [
+    (Cause.GOVERNOR, {"governor": "performance"}, {"governor": "powersave"}),
+    (Cause.GOVERNOR, {"governor": "performance"}, {"governor": "schedutil"}),
+    (
+        Cause.GOVERNOR,
+        {"governor_before": "performance"},
+        {"governor_before": "performance sched_pixel"},
+    ),
+    (Cause.THREADS, {"threads": 8}, {"threads": 2}),
+    (Cause.THREADS, {"threads": 8, "cores": 8}, {"threads": 6}),
+    (Cause.THREADS, {"affinity": (0, 1, 2, 3)}, {"affinity": (0, 1)}),
+    (Cause.POWER, {"screen_before": "Asleep"}, {"screen_before": "Awake"}),
+    (Cause.POWER, {"airplane_mode_before": True}, {"airplane_mode_before": False}),
+    (Cause.HARDWARE, {"emulated": False}, {"emulated": True}),
+]
+"""Facts that can only have made a run slower."""
+
+
+@pytest.mark.parametrize(("cause", "fast", "slow"), ONE_WAY)
+def test_a_fact_that_acts_the_other_way_is_no_cause(
+    cause: Cause, fast: Environment, slow: Environment
+) -> None:
+    for was, now, seconds in ((fast, slow, 1.5), (slow, fast, 0.5)):
+        (found,) = _pair(now, seconds, was={**fast, **was}).causes
+        assert found.cause is cause
+    for was, now, seconds in ((fast, slow, 0.5), (slow, fast, 1.5)):
+        odd = _pair(now, seconds, was={**fast, **was})
+        assert odd.causes == ()
+        assert {change.fact for change in odd.changed} == slow.keys()
+        text = _lines(odd)
+        assert NOTHING in text
+        assert OTHER_WAY in text
+        assert any(line.startswith(f"    {next(iter(slow))}: ") for line in text)
+
+
+EITHER_WAY: list[tuple[Cause, Environment, Environment]] = [
+    (Cause.GOVERNOR, {"governor": "ondemand"}, {"governor": "schedutil"}),
+    (Cause.GOVERNOR, {"governor": "powersave"}, {"governor": "schedutil"}),
+    (Cause.THREADS, {"threads": 4, "cores": 4}, {"threads": 16}),
+    (Cause.THREADS, {"threads": 2, "affinity": (0, 1), "cores": 8}, {"threads": 4}),
+    (Cause.THREADS, {"affinity": (0, 1)}, {"affinity": (0, 9)}),
+    (Cause.DELEGATE, {"delegate": "xnnpack"}, {"delegate": "gpu"}),
+]
+
+
+@pytest.mark.parametrize(("cause", "was", "now"), EITHER_WAY)
+@pytest.mark.parametrize("seconds", [0.5, 1.5])
+def test_a_fact_that_can_act_either_way_is_a_cause(
+    cause: Cause, was: Environment, now: Environment, seconds: float
+) -> None:
+    assert [c.cause for c in _pair(now, seconds, was=was).causes] == [cause]
+
+
+def test_threads_bound_what_they_do_in_both_directions() -> None:
+    for threads, seconds, most in ((2, 1.5, 2.0), (8, 0.6, 2.0), (6, 0.5, 1.5)):
+        (found,) = _pair({"threads": threads}, seconds).causes
+        assert found.at_most == most
+    text = "\n".join(_lines(_pair({"threads": 8}, 0.6)))
+    assert "other threads: may make it up to 2.00× faster" in text
+
+
+@pytest.mark.parametrize(("kind", "name"), [(k, n) for k in KINDS for n in SLOWING])
+def test_what_acts_the_other_way_hides_no_planted_cause(kind: DeviceKind, name: str) -> None:
+    """The histories are those of `test_a_planted_cause_is_first`."""
+    cause, plant = PLANTS[kind][name]
+    first = []
+    for draw in range(DRAWS):
+        alone, beside = (
+            [c.cause for c in _explained(f"{name} {draw}", kind, each).causes]
+            for each in (plant, beside_decoys(plant))
+        )
+        assert beside == alone
+        first += beside[:1]
+    assert first.count(cause) >= NEEDED, {other: first.count(other) for other in set(first)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_acts_the_other_way_is_not_claimed(kind: DeviceKind) -> None:
+    plant = beside_decoys(unrecorded)
+    found = [_explained(f"decoys {draw}", kind, plant) for draw in range(2 * DRAWS)]
+    claimed = [e for e in found if any(cause.effect is not Effect.PART for cause in e.causes)]
+    assert len(claimed) <= 2 * (DRAWS - NEEDED), [each.causes for each in claimed]

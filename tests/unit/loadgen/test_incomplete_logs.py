@@ -1,0 +1,132 @@
+"""Entries that were taken from a log: each is named, and a log that was cut is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from controller.loadgen.checks import Check, Verdict
+from controller.loadgen.logs import DETAIL, MARK, SUMMARY, LogUnreadable
+from controller.loadgen.releases import Kind, always, last, release
+from controller.loadgen.run_logs import read_run
+from controller.loadgen.verifying import verify
+from tests.support.altered_logs import RECORDED, copied
+
+NAMES = sorted(path.name for path in RECORDED.iterdir())
+TAKEN = (
+    *("requested_", "effective_", "result_", "early_stopping_", "num_errors", "power_"),
+    *("generated_", "loaded_qsl_set", "qsl_", "sut_name", "test_datetime"),
+)
+"""How keys begin that every log of 6.0 has, and on which something depends."""
+
+
+def key_of(line: str) -> str:
+    return str(json.loads(line.removeprefix(MARK))["key"])
+
+
+def lines_of(name: str) -> list[str]:
+    return (RECORDED / name / DETAIL).read_text().splitlines(keepends=True)
+
+
+def named(folder: Path) -> dict[str, Check] | str:
+    """Return what differs, by its figure; or the line by which the logs are refused."""
+    try:
+        checks = verify(read_run(folder))
+    except LogUnreadable as error:
+        return str(error)
+    return {check.figure: check for check in checks if check.verdict is Verdict.DIFFERS}
+
+
+def keys() -> Iterator[tuple[str, str]]:
+    for name in NAMES:
+        found = dict.fromkeys(map(key_of, lines_of(name)))
+        yield from ((name, key) for key in found if key.startswith(TAKEN))
+
+
+@pytest.mark.parametrize("has_summary", [True, False], ids=["summary", "alone"])
+@pytest.mark.parametrize(("name", "key"), [*keys()])
+def test_an_entry_that_was_taken_is_named(
+    name: str, key: str, has_summary: bool, tmp_path: Path
+) -> None:
+    folder = copied(name, tmp_path)
+    kept = [line for line in lines_of(name) if key_of(line) != key]
+    (folder / DETAIL).write_text("".join(kept))
+    if not has_summary:
+        (folder / SUMMARY).unlink()
+    found = named(folder)
+    if isinstance(found, str):
+        assert f"truncated: it has no {key}" in found
+    else:
+        assert key in found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_log_that_was_cut_after_any_entry_does_not_pass(name: str, tmp_path: Path) -> None:
+    folder = copied(name, tmp_path)
+    (folder / SUMMARY).unlink()
+    lines = lines_of(name)
+    for count in range(1, len(lines)):
+        (folder / DETAIL).write_text("".join(lines[:count]))
+        assert named(folder), f"cut after {count} of {len(lines)} entries"
+
+
+def test_both_halves_of_a_setting_that_were_taken_are_named(tmp_path: Path) -> None:
+    folder = copied("single_stream", tmp_path)
+    both = ("requested_max_duration_ms", "effective_max_duration_ms")
+    kept = [line for line in lines_of("single_stream") if key_of(line) not in both]
+    (folder / DETAIL).write_text("".join(kept))
+    found = named(folder)
+    assert isinstance(found, dict)
+    assert found.keys() >= {*both}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_expected_of_a_release_is_there(name: str) -> None:
+    there = set(map(key_of, lines_of(name)))
+    run = read_run(RECORDED / name)
+    assert set(always(run.kind)) <= there
+    assert last(run.kind) == key_of(lines_of(name)[-1])
+
+
+@pytest.mark.parametrize(
+    ("said", "mode", "expected"),
+    [
+        ("6.0.16 @ 2b5f63eb56", "PerformanceOnly", "num_errors"),
+        ("4.0 @ 238d035ab4", "PerformanceOnly", "result_99.90_percentile_latency_ns"),
+        ("2.1 @ NA", "PerformanceOnly", "result_99.90_percentile_latency_ns"),
+        ("1.1 @ NA", "PerformanceOnly", "result_99.90_percentile_latency_ns"),
+        ("2.1 @ NA", "AccuracyOnly", "power_end"),
+        ("4.0 @ 238d035ab4", "AccuracyOnly", "power_end"),
+        (".5a1 @ 413dbabcb3", "PerformanceOnly", None),
+    ],
+)
+def test_what_a_release_writes_last_is_that_of_published_logs(
+    said: str, mode: str, expected: str | None
+) -> None:
+    """The ends of published logs of MLPerf Mobile v2.0, v2.1 and v5.0, and of 6.0 here."""
+    assert last(Kind(release(said), "SingleStream", mode)) == expected
+
+
+LACKING: dict[str, Callable[[str], bool]] = {
+    "1.1": lambda key: key.startswith(("early_stopping_", "num_errors", "result_query_count")),
+    "2.1": lambda key: key == "num_errors",
+    "4.0": lambda key: key == "num_errors",
+}
+"""Release → what its logs of single_stream lack, beside the newest one's."""
+
+
+@pytest.mark.parametrize("said", LACKING)
+def test_what_a_release_does_not_write_is_not_missed(said: str, tmp_path: Path) -> None:
+    folder = copied("single_stream", tmp_path)
+    new = ("accuracy_sample_count", "sample_concatenate_permutation", "get_sut_name")
+    kept = [
+        line.replace("6.0.16 @", f"{said} @")
+        for line in lines_of("single_stream")
+        if not LACKING[said](key_of(line)) and not any(key in line for key in new)
+    ]
+    (folder / DETAIL).write_text("".join(kept))
+    (folder / SUMMARY).unlink()
+    assert named(folder) == {}
