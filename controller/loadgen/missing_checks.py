@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from controller.loadgen.checks import Check, judged, unchecked
 from controller.loadgen.logs import DETAIL
-from controller.loadgen.releases import BOTH, KNOWN_WHOLE, PAIRS, TOKENS_APART, always
+from controller.loadgen.releases import BOTH, KNOWN_WHOLE, PAIRS, SINCE, TOKENS_APART, always
 from controller.loadgen.run_logs import RunLogs
 
 
@@ -19,10 +19,23 @@ def missing_checks(run: RunLogs) -> Iterator[Check]:
     for key in expected:
         if key not in values:
             yield judged(key, "nothing", "an entry", by, same=False)
+    yield from _newer(run)
     if not run.detail.has_results and "power_end" not in values:
         yield unchecked("end", None, f"{DETAIL} has no power_end: it may have been cut")
     if values.get("requested_use_token_latencies") is True and run.is_performance:
         yield from _tokens(run)
+
+
+def _newer(run: RunLogs) -> Iterator[Check]:
+    """Yield the check of a release that did not write all of these entries yet."""
+    found = [key for key, since in SINCE.items() if key in run.detail.values]
+    newest = max(found, key=lambda key: SINCE[key], default=None)
+    if newest is None or run.kind.release >= SINCE[newest] or not run.detail.has_results:
+        return
+    major, minor = SINCE[newest]
+    said = run.detail.values["loadgen_version"]
+    by = f"{newest}, which no release before writes"
+    yield judged("loadgen_version", said, f"at least {major}.{minor}", by, same=False)
 
 
 def _halves(run: RunLogs) -> Iterator[str]:

@@ -96,6 +96,16 @@ GENERATED: Final = (
     "generated_query_duration",
 )
 POWER: Final = ("power_begin", "power_end")
+SINCE: Final[dict[str, Release]] = {
+    "early_stopping_latency_ss": KNOWN_WHOLE,
+    "early_stopping_latency_ms": KNOWN_WHOLE,
+    "get_sut_name_duration_ns": EARLY_STOPPING,
+    "requested_use_token_latencies": TOKENS,
+    "effective_accuracy_sample_count": TOKENS_APART,
+    f"effective_{PERMUTATION}": TOKENS_APART,
+    "num_errors": TOKENS_APART,
+}
+"""Entry → a release before which none writes it; the first one that does may be later."""
 _PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
 _RATES: Final = {
     "SingleStream": ("result_qps_with_loadgen_overhead", "result_qps_without_loadgen_overhead"),

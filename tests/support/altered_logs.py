@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from controller.loadgen.logs import DETAIL, SUMMARY
+from controller.loadgen.releases import release
 
 RECORDED = Path(__file__).parents[1] / "unit" / "loadgen" / "recorded"
 """Logs of LoadGen 6.0.16 under our runner, with a model that counts time.
@@ -15,12 +16,30 @@ RECORDED = Path(__file__).parents[1] / "unit" / "loadgen" / "recorded"
 `single_stream` … have their trace, of which only samples are kept; the `_untraced` have none. Of
 the detail logs, the entries with checksums of LoadGen's sources and its own counters are cut.
 """
+NEWER = {
+    '"early_stopping_': (2, 0),
+    '"result_query_count"': (2, 0),
+    '"get_sut_name_duration_ns"': (2, 1),
+    "accuracy_sample_count": (5, 0),
+    'sample_concatenate_permutation"': (5, 0),
+    '"num_errors"': (5, 1),
+}
+"""Part of an entry's key → the first release that wrote it."""
 Change = Callable[[str], str]
 
 
 def copied(name: str, folder: Path) -> Path:
     """Copy recorded logs into a folder and return theirs."""
     return Path(shutil.copytree(RECORDED / name, folder / name))
+
+
+def as_release(folder: Path, said: str) -> Path:
+    """Make a detail log one of an older release, without what that did not write yet."""
+    path, number = folder / DETAIL, release(said)
+    newer = [key for key, since in NEWER.items() if number < since]
+    lines = path.read_text().replace("6.0.16 @", f"{said} @").splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if not any(key in line for key in newer)))
+    return folder
 
 
 def alter(path: Path, pattern: str, change: Change) -> None:

@@ -10,7 +10,7 @@ from controller.loadgen.checks import Verdict
 from controller.loadgen.logs import DETAIL, SUMMARY
 from controller.loadgen.run_logs import read_run
 from controller.loadgen.verifying import verify
-from tests.support.altered_logs import copied
+from tests.support.altered_logs import NEWER, copied
 
 LATE = ("server_late", "multi_stream", "server")
 """Recorded runs that are INVALID."""
@@ -66,3 +66,17 @@ def test_a_log_without_early_stopping_is_excused_by_its_release_alone(
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(line for line in lines if '"early_stopping_' not in line))
     assert differing(folder) >= {"result_validity", "early_stopping_met"}
+
+
+@pytest.mark.parametrize("kept", [key for key in NEWER if "query_count" not in key])
+@pytest.mark.parametrize("name", LATE)
+def test_a_log_that_calls_itself_older_than_an_entry_in_it_is_named(
+    name: str, kept: str, tmp_path: Path
+) -> None:
+    folder = made_valid(name, tmp_path)
+    path = folder / DETAIL
+    lines = path.read_text().replace("6.0.16 @", "1.0 @").splitlines(keepends=True)
+    others = [key for key in NEWER if key != kept]
+    path.write_text("".join(line for line in lines if not any(key in line for key in others)))
+    # With early_stopping_met, the verdict depends on it in whatever release.
+    assert differing(folder) & {"loadgen_version", "result_validity"}

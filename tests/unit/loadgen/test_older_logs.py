@@ -15,7 +15,16 @@ from controller.loadgen.releases import release
 from controller.loadgen.rule_checks import round_of
 from controller.loadgen.run_logs import read_run
 from controller.loadgen.verifying import verify
-from tests.support.altered_logs import RECORDED, Change, alter, copied, in_summary, plus, times
+from tests.support.altered_logs import (
+    RECORDED,
+    Change,
+    alter,
+    as_release,
+    copied,
+    in_summary,
+    plus,
+    times,
+)
 
 _OLD_VALUES = {"SingleStream": "Single Stream", "PerformanceOnly": "Performance"}
 _HEAD = (
@@ -123,10 +132,7 @@ def test_an_altered_setting_in_the_detail_log_of_the_first_release_is_named(
 
 def test_what_lacks_early_stopping_met_is_told_what_it_would_be(tmp_path: Path) -> None:
     """As the detail logs of MLPerf Mobile v2.0, whose LoadGen is 1.1."""
-    folder = copied("single_stream", tmp_path)
-    lines = (folder / DETAIL).read_text().splitlines(keepends=True)
-    kept = "".join(n for n in lines if '"early_stopping_met"' not in n)
-    (folder / DETAIL).write_text(kept.replace("6.0.16 @", "1.1 @"))
+    folder = as_release(copied("single_stream", tmp_path), "1.1 @ NA")
     assert differing(folder) == set()
     in_summary(folder, "Early stopping satisfied", lambda _: "NO")
     assert differing(folder) == {"early_stopping_met"}
@@ -140,9 +146,7 @@ def test_what_lacks_early_stopping_met_is_told_what_it_would_be(tmp_path: Path) 
 
 @pytest.mark.parametrize("said", ["0.5", ".5a1 @ 4", "0.7", "1.1 @ NA", "2.0", "4.1", "5.1", "6.0"])
 def test_known_releases_are_read(said: str, tmp_path: Path) -> None:
-    path = copied("offline", tmp_path) / DETAIL
-    path.write_text(path.read_text().replace("6.0.16 @", f"{said} @"))
-    assert differing(path.parent) == set()
+    assert differing(as_release(copied("offline", tmp_path), said)) == set()
 
 
 def test_official_counts_come_out() -> None:
@@ -176,11 +180,10 @@ def test_multi_stream_at_a_fixed_rate_is_left_out(version: str, odd: bool, tmp_p
 
 def test_a_verdict_that_knows_no_early_stopping_does_not_depend_on_it(tmp_path: Path) -> None:
     """Round v1.1 and before: late queries of a server may be as many as the percentile allows."""
-    folder = copied("server", tmp_path)  # of 64 queries, too few for its percentile
+    # Of 64 queries, too few for its percentile.
+    folder = as_release(copied("server", tmp_path), "1.1 @ NA")
     path = folder / DETAIL
-    lines = path.read_text().splitlines(keepends=True)
-    kept = (line for line in lines if '"early_stopping_' not in line)
-    path.write_text("".join(kept).replace('"INVALID"', '"VALID"').replace("6.0.16 @", "1.1 @"))
+    path.write_text(path.read_text().replace('"INVALID"', '"VALID"'))
     (folder / SUMMARY).unlink()
     checks = found(folder)
     assert checks["early_stopping_met"].by.endswith("it is: no")
