@@ -40,6 +40,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
         "plan_training:plan_training", "Plan how long training to the quality target takes."
     ),
     "publish": Verb("publish:publish", "Write static pages of results that others can check."),
+    "login": Verb("login:login", "Keep the address and token of a farm elsewhere."),
     "completion": Verb("completion:completion", "Print the completion script of a shell."),
     "agent": Group(
         "Manage the agents that measure on each host.",
@@ -222,6 +223,10 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "list": "List all tokens, without their secrets.",
             "revoke": "Revoke a user's token at once.",
         },
+    ),
+    "api": Group(
+        "Serve results to the team over HTTP.",
+        {"serve": "Serve results, sweeps and devices until Ctrl-C."},
     ),
     "store": Group(
         "Find damage in the store, and salvage the rest.",

@@ -30,7 +30,7 @@ from controller.platform.terminal import LONGEST, say
 from controller.runtime.fleet import wrong_clocks
 from controller.runtime.health import is_hopeless, why_away, why_unanswered
 from controller.runtime.home import Home
-from controller.runtime.options import URL_VARIABLE
+from controller.runtime.options import CONTEXT_VARIABLE, URL_VARIABLE
 from controller.runtime.phones import complaints_here
 from controller.store.protocol import StoreReader
 from controller.store.sqlite import SqliteStore
@@ -105,11 +105,19 @@ def farm_elsewhere() -> str | None:
     return os.environ.get(URL_VARIABLE) or None
 
 
+def context_elsewhere() -> str | None:
+    """Return the name of the context of `benchfarm login` that this call is about, if one is."""
+    return os.environ.get(CONTEXT_VARIABLE) or None
+
+
 def require_this_host(tried: str) -> None:
     """Raise UserError if the farm that is meant is another host's."""
     if url := farm_elsewhere():
         remedy = "Run this on the head, or follow a sweep here with `benchfarm sweep watch SWEEP`."
         raise UserError(tried, f"{URL_VARIABLE} names the farm at {url}", remedy)
+    if name := context_elsewhere():
+        remedy = f"Run this on the head, or unset {CONTEXT_VARIABLE} here."
+        raise UserError(tried, f"{CONTEXT_VARIABLE} names the farm {name!r}", remedy)
 
 
 @contextmanager

@@ -1,13 +1,16 @@
-"""`benchfarm device list`, which imports no client of HTTP and nothing that runs a sweep."""
+"""`benchfarm device list`, which imports nothing that runs a sweep, and a client of HTTP only for a
+farm elsewhere."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from rich.table import Table
 
 from controller.cli.common import (
     Json,
+    context_elsewhere,
     home,
     reading,
     show_json,
@@ -18,13 +21,21 @@ from controller.cli.common import (
 )
 from controller.contracts.catalog import load_catalog
 from controller.platform.terminal import say
-from controller.runtime.fleet import agents_now, devices_now
+from controller.runtime.fleet import DeviceOverview, agents_now, devices_now
 from controller.runtime.waiting import waiting_now
 from controller.scheduling.runtimes import without_runtime
 
 
 def list_devices(json: Json = False) -> None:
     """List all devices that ever registered, with their states."""
+    if context := context_elsewhere():
+        # Late: a client of HTTP, which lists of this host need not.
+        from controller.cli.elsewhere import client_of
+
+        found = client_of(context).devices()
+        if json:
+            return show_json(found)
+        return show_table(_table([DeviceOverview(**dict(each)) for each in found]))
     catalog = cache(load_catalog)
     with reading() as store:
         warn_if_away()
@@ -33,8 +44,16 @@ def list_devices(json: Json = False) -> None:
         warn_of_phones({status.device.id for status in devices})
         warn_of_clocks(agents_now(home(), store))
     if json:
-        show_json(devices)
-        return
+        return show_json(devices)
+    show_table(_table(devices))
+    stacks = catalog().stacks.values()
+    for status in devices:
+        if line := without_runtime(status.device, stacks):
+            say(line)
+    return None
+
+
+def _table(devices: Sequence[DeviceOverview]) -> Table:
     table = Table(
         "device", "kind", "state", "since (UTC)", "who", "why", "queued", "model", "labels", "agent"
     )
@@ -47,8 +66,4 @@ def list_devices(json: Json = False) -> None:
         why = "; ".join(filter(None, (status.why, status.locked)))
         stands = (status.state, since, status.who, why, str(status.queued or ""))
         table.add_row(status.name, kind, *stands, model, labels, status.agent_id)
-    show_table(table)
-    stacks = catalog().stacks.values()
-    for status in devices:
-        if line := without_runtime(status.device, stacks):
-            say(line)
+    return table

@@ -9,7 +9,14 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from controller.cli.common import Json, console, reading, show_json, write_file
+from controller.cli.common import (
+    Json,
+    console,
+    context_elsewhere,
+    reading,
+    show_json,
+    write_file,
+)
 from controller.cli.imported_results import imported_results, those_of
 from controller.cli.outcome_options import (
     OfDevice,
@@ -86,6 +93,13 @@ def list_results(
     if imported:
         wanted = replace(asked, sweep_id=sweep, device=device)
         return _show_imported(those_of(imported_results(), wanted), newest, json=json, csv=csv)
+    if context := context_elsewhere():
+        return _list_elsewhere(
+            *(context, replace(asked, sweep_id=sweep, device=device), newest),
+            failures=failures,
+            json=json,
+            csv=csv,
+        )
     with reading() as store:
         wanted = _meant(store, asked, sweep, device)
         if failures:
@@ -95,6 +109,25 @@ def list_results(
             measured, count = store.selected_results(wanted, newest)
             _show(store, wanted, measured, count, json=json, csv=csv)
     return None
+
+
+def _list_elsewhere(
+    context: str,
+    wanted: OutcomeFilter,
+    newest: int | None,
+    *,
+    failures: bool,
+    json: bool,
+    csv: bool,
+) -> None:
+    """Print results of a farm elsewhere; raises UserError."""
+    if failures:
+        tried = f"list failures of the farm {context!r}"
+        raise UserError(tried, "its API has none", "Run this on the head.")
+    # Late: a client of HTTP, which lists of this host need not.
+    from controller.cli.elsewhere import results_of, show_results
+
+    show_results(results_of(context, wanted, newest), newest, json=json, csv=csv)
 
 
 def _show_imported(

@@ -20,6 +20,7 @@ SIGNATURES: Final[dict[str, str]] = {
     " --width= --time-limit= --json",
     "plan-training": "workload=workload --batch= --device=device* --output/-o= --json",
     "publish": "folder= --sweep=sweep* --key= --currency= --imported",
+    "login": "url= --name= --fingerprint= --token-file=",
     "completion": "shell=bash|zsh|fish",
     "agent start": "--head= --token-file= --label=* --metrics-address= --adb-server=*"
     " --cpu/--no-cpu --reconnect-timeout= --phone-power-cycle= --meter=",
@@ -119,9 +120,10 @@ SIGNATURES: Final[dict[str, str]] = {
     "profile export": "folder= form=collapsed|chrome|benchdnn --output/-o=",
     "profile report": "folders=* --output/-o=",
     "machine peaks": "--stack=stack --knob=knob* --again --json",
-    "token create": "name=",
+    "token create": "name= --scope=viewer|submitter|administrator",
     "token list": "--json",
     "token revoke": "name=user",
+    "api serve": "--listen= --tls-cert= --tls-key= --plain",
     "store check": "",
     "store salvage": "output=",
 }

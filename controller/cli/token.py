@@ -8,7 +8,13 @@ import typer
 from rich.table import Table
 
 from controller.cli.common import Json, checked, home, show_json, show_table
-from controller.contracts.administration import NewToken, TokenList, TokenRequest
+from controller.contracts.administration import (
+    NewToken,
+    NewTokenRequest,
+    TokenList,
+    TokenRequest,
+)
+from controller.contracts.records import Scope
 from controller.platform.terminal import say
 from controller.runtime.client import FarmClient
 
@@ -18,13 +24,21 @@ Name = Annotated[str, typer.Argument(help="User name, as shown with the user's s
 
 
 @app.command()
-def create(name: Name) -> None:
+def create(
+    name: Name,
+    scope: Annotated[
+        Scope,
+        typer.Option(
+            help="A viewer reads, a submitter also submits sweeps, an administrator may do all."
+        ),
+    ] = Scope.SUBMITTER,
+) -> None:
     """Create a user's token and print it once.
 
     Only its SHA-256 is stored.
     """
-    made = FarmClient(home()).administer(NewToken, "tokens", checked(TokenRequest, name=name))
-    say(made.token)
+    asked = checked(NewTokenRequest, name=name, scope=scope)
+    say(FarmClient(home()).administer(NewToken, "tokens", asked).token)
 
 
 @app.command("list")
@@ -37,10 +51,10 @@ def list_tokens(json: Json = False) -> None:
     if json:
         show_json(tokens)
         return
-    table = Table("name", "created", "revoked")
+    table = Table("name", "scope", "created", "revoked")
     for token in tokens:
         shown = token.model_dump(mode="json")
-        table.add_row(token.name, shown["created_at"], shown["revoked_at"] or "")
+        table.add_row(token.name, token.scope, shown["created_at"], shown["revoked_at"] or "")
     show_table(table)
 
 

@@ -10,6 +10,7 @@ from controller.contracts import device
 from controller.contracts.annotations import Note
 from controller.contracts.base import Contract
 from controller.contracts.device import Booking, DeviceStatus, GivenName, Label
+from controller.contracts.records import Scope
 from controller.contracts.sweep import Sweep
 from controller.contracts.waiting import WaitingRuns
 
@@ -134,9 +135,15 @@ class LabelRequest(Contract):
 
 
 class TokenRequest(Contract):
-    """Body of POST /v1/tokens and of POST /v1/tokens/revoke."""
+    """Body of POST /v1/tokens/revoke."""
 
     name: Name
+
+
+class NewTokenRequest(TokenRequest):
+    """Body of POST /v1/tokens."""
+
+    scope: Scope = Scope.SUBMITTER
 
 
 class NewToken(Contract):
@@ -153,6 +160,7 @@ class TokenInfo(Contract):
     created_at: str
     """ISO 8601, UTC."""
     revoked_at: str | None
+    scope: Scope
 
 
 class TokenList(Contract):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controller.contracts.base import Scalar
-from controller.contracts.records import OutcomeOrigin
+from controller.contracts.records import OutcomeOrigin, StoredResult
 from controller.contracts.result import Validity
 from controller.contracts.sweep import PairedCandidate, Side
 
@@ -53,6 +53,8 @@ class OutcomeFilter:
     """Its sweep has all of them."""
     device: str | None = None
     validity: Validity | None = None
+    virtual: bool | None = None
+    """Whether its device was a virtual one."""
     since: float | None = None
     """Seconds since the epoch; it started then or later."""
     until: float | None = None
@@ -67,6 +69,7 @@ class OutcomeFilter:
             and self.tags.issubset(origin.tags)
             and self.device in (None, origin.device)
             and self.validity in (None, getattr(origin, "validity", None))
+            and self.virtual in (None, origin.virtual)
             and (self.since is None or origin.started_at >= self.since)
             and (self.until is None or origin.started_at < self.until)
         )
@@ -75,3 +78,36 @@ class OutcomeFilter:
 def _same(one: Scalar, other: Scalar) -> bool:
     """Return whether two values of a knob are one; true is not 1."""
     return isinstance(one, bool) is isinstance(other, bool) and one == other
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a result stands among all: its number in the order of storing, and its start."""
+
+    number: int
+    started_at: float
+    """Seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """Which part of the results that a filter keeps is read, and in which order."""
+
+    size: int
+    """Most results of the page."""
+    after: Place | None = None
+    """The place of the last result of the page before; None for the first page."""
+    by_start: bool = False
+    """Whether the order is that of their starts, rather than that of storing."""
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPage:
+    """Results in the order that was asked for."""
+
+    results: Sequence[StoredResult]
+    last: Place | None
+    """The place of the page's last result; None if no further one follows."""
+    left_out: int = 0
+    """Damaged results that belong to the page."""

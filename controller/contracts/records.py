@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Final
 
 from controller.contracts.base import Contract, Scalar, Timestamp
@@ -28,14 +29,31 @@ class SweepRecord(Contract):
     """The user whose token submitted it."""
 
 
+class Scope(StrEnum):
+    """What a token allows; each scope allows all that the one before it does."""
+
+    VIEWER = "viewer"
+    """Reading, over the API for teams."""
+    SUBMITTER = "submitter"
+    """Submitting sweeps, and changing the user's own."""
+    ADMINISTRATOR = "administrator"
+    """All that the farm's own token allows, as the user `admin`."""
+
+    def allows(self, needed: Scope) -> bool:
+        """Return whether a token of this scope may do what needs another scope."""
+        order = list(Scope)
+        return order.index(self) >= order.index(needed)
+
+
 class Token(Contract):
-    """A submitter's token, without the secret."""
+    """A user's token, without the secret."""
 
     name: str
     digest: str
     """SHA-256 of the token, hex."""
     created_at: Timestamp
     revoked_at: Timestamp | None = None
+    scope: Scope = Scope.SUBMITTER
 
 
 class Spent(Contract):

@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -181,10 +183,11 @@ async def serve(
     head_timeout_s: float = HEAD_TIMEOUT_S,
     *,
     handler_cancellation: bool = False,
+    tls: ssl.SSLContext | None = None,
 ) -> WebServer:
     """Serve an application whose middleware calls `answered` once it knows the caller.
 
-    handler_cancellation: see web.AppRunner.
+    handler_cancellation: see web.AppRunner. tls: the server's side of TLS; None: without.
     """
     quiet = logging.Logger(__name__)
     quiet.parent = log
@@ -201,23 +204,77 @@ async def serve(
         handler_cancellation=handler_cancellation,
     )
     await runner.setup()
-    accepting = asyncio.get_running_loop().create_task(_accept(listener, runner, connections))
+    assert runner.server is not None
+    beginnings = Beginnings(runner.server, connections, tls, head_timeout_s)
+    accepting = asyncio.get_running_loop().create_task(_accept(listener, beginnings))
     return WebServer(runner, listener, accepting)
 
 
-async def _accept(listener: socket.socket, runner: web.AppRunner, connections: Connections) -> None:
+@dataclass(slots=True)
+class Beginnings:
+    """Connections that are accepted but not yet served: with TLS, their handshakes are under way.
+
+    A peer that delays its handshake delays no other; of too many, the oldest one of the peer that
+    has most is dropped.
+    """
+
+    server: web.Server
+    connections: Connections
+    tls: ssl.SSLContext | None
+    timeout_s: float
+    _under_way: dict[asyncio.Task[None], str] = field(default_factory=dict)
+
+    async def begin(self, connection: socket.socket, peer: str) -> None:
+        """Serve a connection, at once or after its handshake. Raises OSError."""
+        if self.tls is None:
+            loop = asyncio.get_running_loop()
+            transport, _ = await loop.connect_accepted_socket(self.server, connection)
+            self.connections.add(transport, peer)
+            return
+        task = asyncio.create_task(self._shake_hands(connection, peer, self.tls))
+        self._under_way[task] = peer
+        task.add_done_callback(partial(self._over, connection))
+        waiting = [one for one in self._under_way if not one.cancelling()]
+        index = surplus([self._under_way[one] for one in waiting], self.connections.limit)
+        if index is not None:
+            waiting[index].cancel()
+
+    def _over(self, connection: socket.socket, task: asyncio.Task[None]) -> None:
+        del self._under_way[task]
+        if task.cancelled():
+            connection.close()  # a task that never began has not
+
+    def end(self) -> None:
+        """End all handshakes."""
+        for task in self._under_way:
+            task.cancel()
+
+    async def _shake_hands(self, connection: socket.socket, peer: str, tls: ssl.SSLContext) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            transport, _ = await loop.connect_accepted_socket(
+                self.server, connection, ssl=tls, ssl_handshake_timeout=self.timeout_s
+            )
+        except OSError:  # also those of TLS, and of time
+            self.connections.log.warning("no TLS handshake with %s", peer)
+        else:
+            self.connections.add(transport, peer)
+
+
+async def _accept(listener: socket.socket, beginnings: Beginnings) -> None:
     # asyncio's own server accepts any number of connections, and logs every lack of a descriptor.
     loop = asyncio.get_running_loop()
-    assert runner.server is not None
-    while True:
-        try:
-            connection, (peer, *_) = await loop.sock_accept(listener)
-            transport, _ = await loop.connect_accepted_socket(runner.server, connection)
-        except OSError as error:
-            connections.log.warning("cannot accept a connection: %s", error.strerror)
-            await asyncio.sleep(ACCEPT_PAUSE_S)
-        else:
-            connections.add(transport, str(peer))
+    try:
+        while True:
+            try:
+                connection, (peer, *_) = await loop.sock_accept(listener)
+                await beginnings.begin(connection, str(peer))
+            except OSError as error:
+                log_of = beginnings.connections.log
+                log_of.warning("cannot accept a connection: %s", error.strerror)
+                await asyncio.sleep(ACCEPT_PAUSE_S)
+    finally:
+        beginnings.end()
 
 
 async def answered(request: web.Request, caller: str, handler: Handler) -> web.StreamResponse:

@@ -38,6 +38,7 @@ from controller.contracts.administration import (
     HeldUpList,
     LabelRequest,
     NewBooking,
+    NewTokenRequest,
     Reason,
     ReleaseRequest,
     RenameRequest,
@@ -163,8 +164,8 @@ class _Administration:
         return answer(self._farm.drains.now(self._agent(request)))
 
     async def create_token(self, request: web.Request) -> web.StreamResponse:
-        asked = await read_body(TokenRequest, request, "create a token")
-        return answer(self._access.create(asked.name))
+        asked = await read_body(NewTokenRequest, request, "create a token")
+        return answer(self._access.create(asked.name, asked.scope))
 
     async def revoke_token(self, request: web.Request) -> web.StreamResponse:
         asked = await read_body(TokenRequest, request, "revoke a token")

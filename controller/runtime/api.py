@@ -1,6 +1,7 @@
 """The controller's HTTP interface, on loopback, with a bearer token.
 
-For users, each with a token of their own (see access); the administrator's token allows all:
+For users, each with a token of their own (see access), which has to be more than a viewer's for
+all but GET; the administrator's token allows all:
 POST /v1/sweeps                  SubmitRequest → Submission
 GET  /v1/sweeps/{id}             → SweepStatus
 POST /v1/sweeps/{id}/cancel      → Count
@@ -52,7 +53,7 @@ from controller.metrics.web_server import (
     serve,
     turned_away,
 )
-from controller.runtime.access import Access, require_admin
+from controller.runtime.access import Access, require_admin, require_submitter
 from controller.runtime.administration import administration_routes
 from controller.runtime.desk import Desk
 from controller.runtime.farm import Farm
@@ -273,6 +274,8 @@ def _admitted(request: web.Request, access: Access) -> str:
         )
     if request.path.startswith(ADMINISTRATION) or request.path == TARGETS_PATH:
         require_admin(caller, tried)
+    if request.method != "GET":
+        require_submitter(access, caller, tried)
     return caller
 
 

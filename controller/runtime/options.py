@@ -9,6 +9,8 @@ from controller.contracts.quota import Quota
 
 URL_VARIABLE: Final = "BENCHFARM_URL"
 """Variable with the controller's URL for users elsewhere, such as the end of an ssh tunnel."""
+CONTEXT_VARIABLE: Final = "BENCHFARM_CONTEXT"
+"""Variable with the name of a context of `benchfarm login`, whose farm is meant."""
 QUARANTINE_AFTER = 3
 """Failures in a row blamed on a device that put it in quarantine."""
 RECONNECT_TIMEOUT_S = 10

@@ -79,8 +79,8 @@ class OutcomeReader(SoundReader):
     def _rows_of(self, kind: str, wanted: OutcomeFilter, newest: int | None) -> Found:
         with self._snapshot() as (snapshot, connection):
             snapshot.count_outcomes()
-            tagged = _tagged(snapshot, wanted) if wanted.tags else None
-            numbers = connection.scalars(_numbers(connection, kind, wanted, tagged)).all()
+            tagged = tagged_sweeps(snapshot, wanted) if wanted.tags else None
+            numbers = connection.scalars(numbers_of(connection, kind, wanted, tagged)).all()
             read = numbers[-newest:] if newest else numbers
             found = snapshot.outcomes(kind, numbers=read) if read else []
             return with_names(found, snapshot, connection), len(numbers)
@@ -91,13 +91,13 @@ class OutcomeReader(SoundReader):
             return with_names(snapshot.outcomes(kind, ids), snapshot, connection)
 
 
-def _tagged(snapshot: Snapshot, wanted: OutcomeFilter) -> list[str]:
+def tagged_sweeps(snapshot: Snapshot, wanted: OutcomeFilter) -> list[str]:
     """Return the ids of the sweeps that have all tags of a filter."""
     rows = snapshot.annotations()
     return [row["sweep_id"] for row in rows if wanted.tags.issubset(row["tags"])]
 
 
-def _numbers(
+def numbers_of(
     connection: Connection, kind: str, wanted: OutcomeFilter, tagged: list[str] | None
 ) -> Select[int]:
     """Return the query for the numbers of the outcomes that a filter keeps, by age.
@@ -120,6 +120,10 @@ def _numbers(
     if tagged is not None:
         sweeps = func.json_each(json.dumps(tagged)).table_valued("value")
         query = query.where(runs.c.sweep_id.in_(select(sweeps.c.value)))
+    if wanted.virtual is not None:
+        attempts = tables.attempts
+        tried = (attempts.c.run_id == outcomes.c.run_id) & (attempts.c.number == outcomes.c.attempt)
+        query = query.join(attempts, tried).where(attempts.c.virtual.is_(wanted.virtual))
     if not wanted.cell.keeps_all:
         keys = func.json_each(json.dumps(_cells(connection, wanted.cell))).table_valued("value")
         query = query.where(runs.c.cell_key.in_(select(keys.c.value)))

@@ -9,7 +9,7 @@ from controller.contracts.annotations import SweepAnnotations
 from controller.contracts.capability import Capability
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import DeviceHistoryEntry, RegisteredAgent, RegisteredDevice
-from controller.contracts.outcome_filter import OutcomeFilter
+from controller.contracts.outcome_filter import OutcomeFilter, PageRequest, ResultPage
 from controller.contracts.records import (
     NewestResult,
     Spent,
@@ -112,6 +112,14 @@ class StoreReader(Protocol):
         it keeps.
 
         newest: at most so many; None for all. Called where people list results.
+        """
+        ...
+
+    def result_page(self, wanted: OutcomeFilter, asked: PageRequest) -> ResultPage:
+        """Return a page of the results that a filter keeps; called where programs list results.
+
+        Results that are stored between two calls neither hide nor repeat another. Raises
+        StoreDamaged if an index is damaged.
         """
         ...
 

@@ -36,8 +36,8 @@ from controller.store.newest import (
     newest_tries,
     results_by_cell,
 )
-from controller.store.outcome_reading import OutcomeReader
 from controller.store.packing import counted, unpack
+from controller.store.paging import PageReader
 from controller.store.rows import (
     agent_of,
     annotations_of,
@@ -60,7 +60,7 @@ from controller.store.snapshot import Measured, Snapshot
 _OPEN = Only("state", [state.value for state in RunState if state.terminal], none_of=True)
 
 
-class SqliteReader(OutcomeReader):
+class SqliteReader(PageReader):
     """Reads a store through connections of its own; implements StoreReader."""
 
     def sweeps(self) -> list[SweepRecord]:

@@ -260,7 +260,8 @@ def took_of(row: Row) -> Took:
 
 def token_of(row: Row) -> Token:
     """Return the token of a row of `tokens`."""
-    return Token.model_validate(_only(row, Token.model_fields))
+    said = _only(row, Token.model_fields)
+    return Token.model_validate({name: value for name, value in said.items() if value is not None})
 
 
 def token_row(token: Token) -> Row:

@@ -111,21 +111,29 @@ class Snapshot:
         return _ids(rows)
 
     def outcomes(
-        self, kind: str, ids: Sequence[str] | None = None, numbers: Sequence[int] | None = None
+        self,
+        kind: str,
+        ids: Sequence[str] | None = None,
+        numbers: Sequence[int] | None = None,
+        *,
+        keyed: bool = False,
     ) -> list[Measured]:
         """Return the sound results, or the sound failures, by age: all, or those of some runs or
-        numbers."""
+        numbers.
+
+        keyed: see `scan`.
+        """
         rows = self._outcome_rows(kind, ids, numbers)
         chosen = ids if numbers is None else _ids(rows)
         of_these = None if chosen is None else Only("run_id", chosen)
-        runs = _grouped(self._run_rows(of_these), ("run_id",))
-        tried = self._attempts(chosen)
+        runs = _grouped(self._run_rows(of_these, keyed=keyed), ("run_id",))
+        tried = self._attempts(chosen, keyed=keyed)
         if numbers is None:
             self._expect(kind, rows, runs, tried)
         measured: Mapping[tuple[Any, ...], list[Row]] = defaultdict(list)
         if kind == "result":
             # A damaged page may show rows of another table; the checksum reveals a missing one.
-            scanned = self._scan(tables.measurements, of_these)
+            scanned = self._scan(tables.measurements, of_these, keyed=keyed)
             possible = [one for one in scanned if isinstance(one["samples"], list)]
             measured = _grouped(possible, OUTCOME)
         sound: dict[str, Measured] = {}
@@ -204,8 +212,8 @@ class Snapshot:
         self._note(f"the runs of sweep {named(row['sweep_id'])}", "it cannot be read")
         return False
 
-    def _scan(self, table: Table, only: Only | None = None) -> list[Row]:
-        return scan(self._connection, table, self._note, only)
+    def _scan(self, table: Table, only: Only | None = None, *, keyed: bool = False) -> list[Row]:
+        return scan(self._connection, table, self._note, only, keyed=keyed)
 
     def _run_rows(self, only: Only | None = None, *, keyed: bool = False) -> list[Row]:
         """Return rows that join `runs` and `cells`."""
@@ -216,8 +224,11 @@ class Snapshot:
         by_key = {row["cell_key"]: row for row in cells}
         return [{**by_key.get(row["cell_key"], _NO_CELL), **row} for row in rows]
 
-    def _attempts(self, ids: Sequence[str] | None) -> Mapping[str, list[Row]]:
-        rows = self._scan(tables.attempts, None if ids is None else Only("run_id", ids))
+    def _attempts(
+        self, ids: Sequence[str] | None, *, keyed: bool = False
+    ) -> Mapping[str, list[Row]]:
+        only = None if ids is None else Only("run_id", ids)
+        rows = self._scan(tables.attempts, only, keyed=keyed)
         groups: dict[str, list[Row]] = defaultdict(list)
         for row in sorted(rows, key=_number):
             if row["checksum"] not in [a["checksum"] for a in groups[row["run_id"]][-1:]]:

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 FIRST_REVISION = "0011"
 """The first migration: the schema of the first release, 0.2.0."""
-REVISION = "0012"
+REVISION = "0013"
 """The newest migration, which these tables match; older ones sort before it."""
 
 
@@ -104,6 +104,8 @@ tokens = Table(
     Column("digest", String, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("revoked_at", Float),
+    # None in records from before there were scopes: a submitter's.
+    Column("scope", String),
     Column("checksum", String),
 )
 

@@ -1,6 +1,7 @@
 """Whoever has no token can't keep the controller's interface or an exporter from answering others.
 
-Each attack goes to both, as they really listen; while it lasts, a request with a token is answered.
+Each attack goes to both, and to the API for teams, as they really listen; while it lasts, a request
+with a token is answered.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from controller.api.server import ApiOptions as TeamOptions
+from controller.api.server import serve_api as serve_team_api
 from controller.contracts.errors import UserError
 from controller.metrics import web_server
 from controller.metrics.exporter import (
@@ -37,6 +40,7 @@ from controller.metrics.web_server import (
     MAX_WITHOUT_TOKEN,
     WebServer,
 )
+from controller.platform.atomic import write_private
 from controller.runtime.access import Access
 from controller.runtime.api import MAX_STREAMS, ApiOptions, serve_api, url_of
 from controller.runtime.client import TOKEN_VARIABLE, FarmClient
@@ -45,10 +49,12 @@ from controller.runtime.feed import Feed
 from controller.runtime.home import Home
 from controller.runtime.options import URL_VARIABLE
 from tests.support import builders
+from tests.support.api import UNLIMITED, VERSION, prepared
 from tests.support.farm import FarmBox
 from tests.support.waiting import PATIENCE_S, until
 
 TOKEN = "0123456789abcdef"
+AGENTS = "/api/v1/agents"
 BOMB = gzip.compress(bytes(2**20)) * 64
 """64 MiB of zeros, a member of the file for each of them."""
 CHUNKS = b"1\r\na\r\n" * 20_000
@@ -151,7 +157,22 @@ async def attacked_exporter(
     await server.cleanup()
 
 
-@pytest.fixture(params=[attacked_api, attacked_exporter])
+@asynccontextmanager
+async def attacked_team_api(
+    folder: Path, head_timeout_s: float = HEAD_TIMEOUT_S
+) -> AsyncIterator[Attacked]:
+    home = prepared(folder / "home", sweeps=1)
+    write_private(home.api_token, TOKEN)
+    limits = TeamOptions(LOOPBACK, 0, rate=UNLIMITED, head_timeout_s=head_timeout_s)
+    server = await serve_team_api(home, VERSION, limits)
+    yield Attacked(server, AGENTS)
+    await server.cleanup()
+
+
+KINDS = {METRICS_PATH: attacked_exporter, AGENTS: attacked_team_api}
+
+
+@pytest.fixture(params=[attacked_api, attacked_exporter, attacked_team_api])
 async def attacked(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Attacked]:
     async with request.param(tmp_path) as attacked:
         yield attacked
@@ -206,7 +227,7 @@ async def test_a_half_sent_head_ends_the_connection_also_after_a_whole_one(
     attacked: Attacked, tmp_path: Path
 ) -> None:
     assert HEAD_TIMEOUT_S <= 30
-    kind = attacked_api if attacked.path != METRICS_PATH else attacked_exporter
+    kind = KINDS.get(attacked.path, attacked_api)
     (tmp_path / "hasty").mkdir()
     async with kind(tmp_path / "hasty", head_timeout_s=0.5) as hasty:
         silent, slow, second = [await hasty.connect() for _ in range(3)]

@@ -101,6 +101,7 @@ LOADGEN = STATS | {"controller.loadgen"}
 REPORTS = PROFILES | PLATFORM | STATS | {"controller.reports"}
 DASHBOARDS = METRICS | {"controller.dashboards", "controller.runtime.prometheus"}
 RUNTIME = SCHEDULING | STORE | {"controller.runtime", "controller.metrics"}
+API = RUNTIME | {"controller.api"}
 MODELS = PLATFORM | {"models", "kernels"}
 
 
@@ -120,6 +121,7 @@ MODELS = PLATFORM | {"models", "kernels"}
         ("controller.loadgen", LOADGEN),
         ("controller.reports", REPORTS),
         ("controller.runtime", RUNTIME),
+        ("controller.api", API),
         ("agents", MODELS | METRICS | PROFILES | LOADGEN | {"agents"}),
         ("models", MODELS),
         ("kernels", frozenset({"kernels"})),
@@ -144,6 +146,7 @@ def test_imports_of_ours_go_down_only(package: str, allowed: frozenset[str]) -> 
         ),
         ("controller.profiles", {"ijson", "numpy", "pyarrow", "pydantic"}),
         ("controller.loadgen", set()),
+        ("controller.api", {"aiohttp", "cryptography", "httpx", "pydantic"}),
         ("controller.reports.views", {"numpy"}),
         ("controller.reports.html", {"plotly", "jinja2", "markupsafe"}),
         ("kernels", {"torch"}),
@@ -234,6 +237,7 @@ def test_the_command_line_loads_neither_ray_nor_torch() -> None:
     assert OURS.isdisjoint(set(loaded) - {"controller"})
     heavy = {"ray", "torch", "alembic", "sqlalchemy", "plotly", "jinja2", "pyarrow"}
     heavy |= {"rich", "grafana_client", "grafana_foundation_sdk", "promql_parser", "numpy", "scipy"}
+    heavy |= {"aiohttp", "cryptography", "httpx"}
     assert heavy.isdisjoint(loaded)
 
 

@@ -77,6 +77,8 @@ VALUES: Final[list[tuple[tuple[str, ...], tuple[str, str]]]] = [
     (("up", "--redis"), ("127.0.0.1:1", "nope")),
     (("up", "--metrics-address"), ("0.0.0.0", "nope")),
     (("up", "--api-port"), ("x", "99999")),
+    (("api", "serve", "--listen"), ("127.0.0.1", "0.0.0.0:1")),
+    (("token", "create", "ann", "--scope"), ("reader", "")),
     (("up", "--quarantine-after"), ("0", "few")),
     (("up", "--user-runs"), ("0", "1.5")),
     (("up", "--user-bytes"), ("1GiB", "-1")),

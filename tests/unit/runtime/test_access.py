@@ -271,6 +271,7 @@ async def test_tokens_are_listed_without_what_opens_anything(tmp_path: Path) -> 
         "name": "ann",
         "created_at": "1970-01-01T00:16:40.000+00:00",
         "revoked_at": "1970-01-01T00:16:40.000+00:00",
+        "scope": "submitter",
     }
 
 

@@ -1,0 +1,83 @@
+"""What the routes of the API answer with; docs/api.md lists the routes."""
+
+from __future__ import annotations
+
+from typing import Generic, Self, TypeVar
+
+from controller.contracts.annotations import Note
+from controller.contracts.base import Contract, Timestamp
+from controller.contracts.device import Booking, Device, DeviceState, Hold, RegisteredAgent
+from controller.contracts.records import StoredResult, SweepRecord, SweepTally
+from controller.contracts.run import Attempt, Run
+from controller.runtime.fleet import DeviceOverview
+
+Item = TypeVar("Item", bound=Contract)
+
+
+class Page(Contract, Generic[Item]):
+    """A part of a list, in the order that was asked for."""
+
+    items: tuple[Item, ...]
+    next: str | None = None
+    """The parameter `cursor` of the page that follows; null on the last page."""
+    left_out: int = 0
+    """Items of this page that are damaged, and so left out."""
+
+
+class SweepPage(Page[SweepRecord]):
+    """A page of sweeps."""
+
+
+class RunPage(Page[Run]):
+    """A page of a sweep's runs."""
+
+
+class AttemptPage(Page[Attempt]):
+    """A page of a run's attempts."""
+
+
+class ResultPage(Page[StoredResult]):
+    """A page of results."""
+
+
+class DeviceNow(Contract):
+    """A device with its agent, its status and its run now."""
+
+    device: Device
+    name: str
+    """Its name for people."""
+    agent_id: str
+    state: DeviceState
+    since: Timestamp
+    who: str
+    why: str
+    run_id: str | None
+    """The run it is busy with or cools down for."""
+    clock_ahead_s: float | None = None
+    """Seconds that its host's clock is ahead of the controller's, if measured."""
+    bookings: tuple[Booking, ...] = ()
+    """Bookings that have not ended, sorted by their beginning."""
+    draining: Hold | None = None
+    """Set if its agent is drained, so that it takes no new runs."""
+
+    @classmethod
+    def of(cls, overview: DeviceOverview) -> Self:
+        """Return a device without what takes a plan of all waiting runs to know."""
+        return cls(**{name: getattr(overview, name) for name in cls.model_fields})
+
+
+class DevicePage(Page[DeviceNow]):
+    """A page of devices with their states now."""
+
+
+class AgentPage(Page[RegisteredAgent]):
+    """A page of agents."""
+
+
+class SweepDetail(Contract):
+    """A sweep, how far it is, and what people say about it."""
+
+    record: SweepRecord
+    tally: SweepTally
+    tags: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()

@@ -1,0 +1,217 @@
+"""The OpenAPI 3.1 description of the API, made from the table of routes and the contracts. Pure.
+
+pydantic writes the schemas, so they are those by which answers are serialised and bodies checked.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Literal, TypeAlias
+
+from pydantic.json_schema import models_json_schema
+
+from controller.api.problems import MEDIA_TYPE, TITLES, Problem
+from controller.api.queries import NoQuery
+from controller.api.routes import DESCRIPTION, PREFIX, READS, WRITES, ReadRoute, WriteRoute
+from controller.contracts.base import Contract
+
+Json: TypeAlias = dict[str, Any]
+Mode: TypeAlias = Literal["validation", "serialization"]
+VERSION: Final = "3.1.0"
+REFERENCE: Final = "#/components/schemas/{model}"
+ALWAYS: Final = (401, 422, 429, 500, 503)
+"""Statuses of problems that every route may answer with."""
+OF_BODIES: Final = (408, 413, 415)
+PROTOCOL: Final = {
+    400: "The request is not HTTP/1.1, or its head is larger than the limits; the text says why.",
+    417: "The request expects something other than 100-continue.",
+}
+"""Answers of the HTTP server itself, before any route is looked for."""
+ETAG: Final[Json] = {
+    "ETag": {
+        "description": "Digest of the answer, for If-None-Match.",
+        "schema": {"type": "string"},
+    }
+}
+IF_NONE_MATCH: Final[Json] = {
+    "name": "If-None-Match",
+    "in": "header",
+    "required": False,
+    "description": "ETag of an earlier answer; 304 if the answer would be the same.",
+    "schema": {"type": "string"},
+}
+
+
+def description(version: str) -> Json:
+    """Return the description. version: of benchfarm."""
+    schemas = _Schemas()
+    paths: dict[str, Json] = {}
+    for route in READS:
+        paths.setdefault(f"{PREFIX}{route.path}", {})["get"] = _reading(route, schemas)
+    for write in WRITES:
+        path = paths.setdefault(f"{PREFIX}{write.path}", {})
+        path[write.method.lower()] = _writing(write, schemas)
+    paths[DESCRIPTION] = {"get": _itself(schemas)}
+    return {
+        "openapi": VERSION,
+        "info": {
+            "title": "benchfarm",
+            "version": version,
+            "description": "Results, sweeps and devices of a benchfarm farm.",
+        },
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A token of `benchfarm token create NAME --scope SCOPE`.",
+                }
+            },
+            "schemas": schemas.components,
+        },
+    }
+
+
+class _Schemas:
+    """The schemas of all contracts, each once."""
+
+    def __init__(self) -> None:
+        answers: set[type[Contract]] = {
+            Problem,
+            *(r.answer for r in READS),
+            *(w.answer for w in WRITES),
+        }
+        given: set[type[Contract]] = {
+            *(route.query for route in READS),
+            *(w.body for w in WRITES if w.body),
+        }
+        wanted: list[tuple[type[Contract], Mode]] = [
+            *((kind, "serialization") for kind in sorted(answers, key=_name)),
+            *((kind, "validation") for kind in sorted(given, key=_name)),
+        ]
+        self._references, document = models_json_schema(wanted, ref_template=REFERENCE)
+        definitions: Json = document.get("$defs", {})
+        self._queries = {
+            route.query: definitions.get(_name(route.query), {}).get("properties", {})
+            for route in READS
+        }
+        self._required = {
+            route.query: definitions.get(_name(route.query), {}).get("required", [])
+            for route in READS
+        }
+        unused = {_name(route.query) for route in READS}
+        self.components = {name: one for name, one in definitions.items() if name not in unused}
+
+    def answer(self, kind: type[Contract]) -> Json:
+        return self._references[kind, "serialization"]
+
+    def body(self, kind: type[Contract]) -> Json:
+        return self._references[kind, "validation"]
+
+    def parameters(self, kind: type[NoQuery]) -> list[Json]:
+        return [
+            {
+                "name": name,
+                "in": "query",
+                "required": name in self._required[kind],
+                "description": schema.get("description", ""),
+                "schema": _without_null(schema),
+            }
+            for name, schema in self._queries[kind].items()
+        ]
+
+
+def _reading(route: ReadRoute[Any], schemas: _Schemas) -> Json:
+    ids = _ids(route.path)
+    return {
+        **_head(route),
+        "parameters": [*ids, *schemas.parameters(route.query), IF_NONE_MATCH],
+        "responses": _responses(
+            schemas, schemas.answer(route.answer), (*ALWAYS, *((404,) if ids else ())), tagged=True
+        ),
+    }
+
+
+def _writing(route: WriteRoute[Any], schemas: _Schemas) -> Json:
+    ids = _ids(route.path)
+    statuses = (*ALWAYS, 403, *((404,) if ids else ()), *(OF_BODIES if route.body else ()))
+    operation = {
+        **_head(route),
+        "parameters": ids,
+        "responses": _responses(schemas, schemas.answer(route.answer), statuses, tagged=False),
+    }
+    if route.body:
+        content = {"application/json": {"schema": schemas.body(route.body)}}
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
+
+
+def _itself(schemas: _Schemas) -> Json:
+    return {
+        "operationId": "describe",
+        "summary": "Show this description.",
+        "parameters": [IF_NONE_MATCH],
+        "responses": _responses(schemas, {"type": "object"}, ALWAYS, tagged=True),
+    }
+
+
+def _head(route: ReadRoute[Any] | WriteRoute[Any]) -> Json:
+    return {"operationId": route.name, "summary": route.summary}
+
+
+def _responses(schemas: _Schemas, good: Json, statuses: tuple[int, ...], *, tagged: bool) -> Json:
+    """tagged: whether the answer has an ETag."""
+    answers: Json = {"200": {"description": "OK", "content": _content("application/json", good)}}
+    if tagged:
+        answers["200"]["headers"] = ETAG
+        answers["304"] = {"description": "The answer is what If-None-Match names.", "headers": ETAG}
+    for status, why in PROTOCOL.items():
+        text = _content("text/plain", {"type": "string"})
+        answers[str(status)] = {"description": why, "content": text}
+    for status in sorted(statuses):
+        answers[str(status)] = {
+            "description": TITLES[status],
+            "content": _content(MEDIA_TYPE, schemas.answer(Problem)),
+            **_headers(status),
+        }
+    return answers
+
+
+def _headers(status: int) -> Json:
+    said = {
+        401: ("WWW-Authenticate", "The scheme of tokens.", "string"),
+        429: ("Retry-After", "Seconds to wait.", "integer"),
+    }
+    if status not in said:
+        return {}
+    name, what, kind = said[status]
+    return {"headers": {name: {"description": what, "schema": {"type": kind}}}}
+
+
+def _content(media_type: str, schema: Json) -> Json:
+    return {media_type: {"schema": schema}}
+
+
+def _ids(path: str) -> list[Json]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in re.findall(r"\{(\w+)\}", path)
+    ]
+
+
+def _without_null(schema: Json) -> Json:
+    """Return a parameter's schema: one that is left out has no value, not null."""
+    bare = {k: v for k, v in schema.items() if k not in ("title", "description", "default")}
+    choices = [one for one in bare.pop("anyOf", ()) if one != {"type": "null"}]
+    if len(choices) > 1:
+        bare["anyOf"] = choices
+    elif choices:
+        bare |= choices[0]
+    default = schema.get("default")
+    return bare if default is None else {**bare, "default": default}
+
+
+def _name(kind: type[Contract]) -> str:
+    return kind.__name__

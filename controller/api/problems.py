@@ -1,0 +1,129 @@
+"""Errors of the API as problem details (RFC 9457), media type application/problem+json. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.contracts.base import Contract
+from controller.contracts.error_payload import ErrorPayload
+from controller.contracts.errors import (
+    BenchfarmError,
+    FarmUnavailable,
+    HomeUnusable,
+    NotAllowed,
+    NotFound,
+    OverQuota,
+    StoreUnavailable,
+    UserError,
+)
+from controller.metrics.web_server import TooManyRequests
+from controller.platform.terminal import visible
+
+MEDIA_TYPE: Final = "application/problem+json"
+TYPES: Final[dict[int, str]] = {
+    401: "no-valid-token",
+    403: "not-allowed",
+    404: "not-found",
+    405: "method-not-allowed",
+    408: "body-too-slow",
+    413: "body-too-large",
+    415: "unsupported-media-type",
+    422: "invalid-request",
+    429: "too-many-requests",
+    500: "internal-error",
+    503: "unavailable",
+}
+"""Status → the end of the problem's type, which is a URN."""
+TITLES: Final[dict[int, str]] = {
+    401: "The request has no valid token",
+    403: "The token does not allow this",
+    404: "There is no such thing",
+    405: "The address has no such method",
+    408: "The body did not arrive in time",
+    413: "The body is too large",
+    415: "The body is not plain JSON",
+    422: "The request cannot be understood",
+    429: "Too many requests",
+    500: "The server failed",
+    503: "The store or the controller cannot be used now",
+}
+"""Status → what it means here, in every answer the same."""
+
+
+class Problem(Contract):
+    """Why a request failed, and what to do (RFC 9457)."""
+
+    type: str
+    """`urn:benchfarm:problem:…`; the same for all problems with this status."""
+    title: str
+    status: int
+    detail: str
+    """What could not be done, and why."""
+    remedy: str = ""
+    """What to do."""
+
+
+class Unauthenticated(UserError):
+    """A request without a valid token."""
+
+
+class InvalidRequest(UserError):
+    """A parameter or a body that cannot be understood."""
+
+
+class BodyLate(UserError):
+    """A body that did not arrive in time."""
+
+
+class BodyTooLarge(UserError):
+    """A body beyond the limit."""
+
+
+class BodyEncoded(UserError):
+    """A body that is not plain JSON."""
+
+
+class TooFast(UserError):
+    """More requests than the rate allows."""
+
+
+_STATUSES: Final[tuple[tuple[type[BenchfarmError], int], ...]] = (
+    (Unauthenticated, 401),
+    (NotAllowed, 403),
+    (NotFound, 404),
+    (BodyLate, 408),
+    (BodyTooLarge, 413),
+    (BodyEncoded, 415),
+    (TooFast, 429),
+    (TooManyRequests, 429),
+    (OverQuota, 429),
+    (FarmUnavailable, 503),
+    (HomeUnusable, 503),
+    (StoreUnavailable, 503),
+)
+"""Each error's status; of any other UserError, 422."""
+
+
+def problem(status: int, detail: str, remedy: str = "") -> Problem:
+    """Return a problem of a status that TYPES has."""
+    return Problem(
+        type=f"urn:benchfarm:problem:{TYPES[status]}",
+        title=TITLES[status],
+        status=status,
+        detail=visible(detail),
+        remedy=visible(remedy),
+    )
+
+
+def problem_of(error: UserError | StoreUnavailable) -> Problem:
+    """Return the problem that an error is for the caller; it names no file of the head."""
+    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 422)
+    if isinstance(error, StoreUnavailable | HomeUnusable):
+        remedy = "Ask the administrator to run `benchfarm store check` on the head."
+        return problem(status, "cannot read the head's store", remedy)
+    if isinstance(error, FarmUnavailable):
+        remedy = "Repeat it later; what is stored can be read meanwhile."
+        return problem(status, "the controller cannot be reached, or cannot store it", remedy)
+    said = ErrorPayload.of(error)
+    seen = said.seen.removesuffix(".")
+    return problem(status, f"cannot {said.tried}: {seen}", said.remedy)

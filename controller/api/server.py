@@ -1,0 +1,328 @@
+"""The API over HTTP: tokens, limits, ETags and problems around the table of routes."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import math
+import os
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from controller.api.bodies import read_body
+from controller.api.description import description
+from controller.api.identity import REALM, Caller, caller_of, known_digests, require
+from controller.api.problems import (
+    MEDIA_TYPE,
+    Problem,
+    TooFast,
+    Unauthenticated,
+    problem,
+    problem_of,
+)
+from controller.api.queries import NoQuery, parse
+from controller.api.rates import Rate, RateLimit
+from controller.api.reads import Ids, Reading
+from controller.api.routes import DESCRIPTION, PREFIX, READS, WRITES, ReadRoute, WriteRoute
+from controller.contracts.base import Contract, canonical_json
+from controller.contracts.errors import StoreUnavailable, UserError
+from controller.contracts.records import Scope
+from controller.metrics.web_server import (
+    HEAD_TIMEOUT_S,
+    WebServer,
+    answered,
+    listen,
+    serve,
+    turned_away,
+)
+from controller.platform.terminal import LONGEST
+from controller.runtime.access import bearer, digest_of
+from controller.runtime.home import Home
+from controller.store.reading import SqliteReader
+from controller.store.sqlite import SqliteStore
+
+log = logging.getLogger(__name__)
+OF_TOKENS: Final = Rate(per_s=20.0, burst=100)
+"""Requests of one user."""
+OF_STRANGERS: Final = Rate(per_s=1.0, burst=20)
+"""Refused tokens from one address."""
+KNOWN_FOR_S: Final = 1.0
+"""For so long, the tokens that were read are used to turn away who guesses them."""
+AT_ONCE: Final = 4
+"""Requests that read the store at the same time; others wait for their turn."""
+MAX_BODY_BYTES: Final = 2**18
+BODY_TIMEOUT_S: Final = 30.0
+CALLER: Final = web.RequestKey("api_caller", Caller)
+SAFE: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-cache"}
+"""Headers of every answer: JSON is never taken for a page, and nothing is shared."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiOptions:
+    """Where the API listens, and its limits."""
+
+    host: str
+    port: int
+    """0 for any free port."""
+    tls: ssl.SSLContext | None = None
+    rate: Rate = OF_TOKENS
+    strangers: Rate = OF_STRANGERS
+    max_body_bytes: int = MAX_BODY_BYTES
+    body_timeout_s: float = BODY_TIMEOUT_S
+    head_timeout_s: float = HEAD_TIMEOUT_S
+    clock: Callable[[], float] = time.monotonic
+    """Seconds; never steps back."""
+
+
+async def serve_api(home: Home, version: str, options: ApiOptions) -> WebServer:
+    """Serve until the server is cleaned up or the event loop ends.
+
+    Raises NotFound if nothing was ever stored, HomeUnusable, and UserError if the address can't be
+    used.
+    """
+    source = Source(home.store)
+    source.reader()
+    server = _Server(home, source, version, options)
+    app = web.Application(middlewares=[server.guard()], client_max_size=options.max_body_bytes)
+    app.add_routes(
+        [
+            *(
+                web.get(f"{PREFIX}{route.path}", server.reading(route), allow_head=False)
+                for route in READS
+            ),
+            *(
+                web.route(route.method, f"{PREFIX}{route.path}", server.writing(route))
+                for route in WRITES
+            ),
+            web.get(DESCRIPTION, server.describe, allow_head=False),
+        ]
+    )
+    app.on_cleanup.append(source.on_cleanup)
+    try:
+        listener = listen(options.host, options.port)
+    except OSError as error:
+        remedy = "Give an address of this host and a free port."
+        seen = error.strerror or str(error)
+        raise UserError(f"listen on {options.host}:{options.port}", seen, remedy) from error
+    return await serve(app, listener, options.head_timeout_s, tls=options.tls)
+
+
+class Source:
+    """The store's file, opened again when another one has taken its place."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._opened: tuple[tuple[int, int], SqliteReader] | None = None
+
+    def reader(self) -> SqliteReader:
+        """Return the open store; raises NotFound, HomeUnusable."""
+        with self._lock:
+            identity = self._identity()
+            if self._opened is None or self._opened[0] != identity:
+                former, self._opened = self._opened, None
+                if former:
+                    former[1].close()
+                self._opened = identity, SqliteStore.open_reader(self._path)
+            return self._opened[1]
+
+    async def on_cleanup(self, _: web.Application) -> None:
+        """Close the store with the server."""
+        if self._opened:
+            self._opened[1].close()
+
+    def _identity(self) -> tuple[int, int]:
+        try:
+            status = os.stat(self._path)  # noqa: PTH116 - one call for both numbers
+        except OSError:
+            return 0, 0  # the reader says why it can't be opened
+        return status.st_dev, status.st_ino
+
+
+class _Server:
+    def __init__(self, home: Home, source: Source, version: str, options: ApiOptions) -> None:
+        self._home = home
+        self._source = source
+        self._options = options
+        self._reading = asyncio.Semaphore(AT_ONCE)
+        self._callers = RateLimit(options.rate, options.clock)
+        self._strangers = RateLimit(options.strangers, options.clock)
+        self._known: frozenset[str] = frozenset()
+        self._known_at = -math.inf
+        self._listing = asyncio.Lock()
+        self._description = canonical_json(description(version)).encode()
+
+    def guard(self) -> Middleware:
+        """Return what stands before every route."""
+
+        @web.middleware
+        async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+            try:
+                return await self._admit(request, handler)
+            except Unauthenticated as error:
+                refusal = _refusal(problem_of(error), {"WWW-Authenticate": REALM})
+                return await turned_away(request, refusal)
+            except _Wait as wait:
+                refusal = _too_fast(wait.seconds)
+                return await turned_away(request, refusal) if wait.stranger else refusal
+            except (UserError, StoreUnavailable) as error:
+                if isinstance(error, StoreUnavailable):
+                    log.error("%s %s: %s", request.method, request.path[:LONGEST], error)
+                return _refused(problem_of(error))
+            except web.HTTPException as error:
+                return _of_aiohttp(request, error)
+            except Exception:
+                log.exception("%s %s failed", request.method, request.path[:LONGEST])
+                return _refusal(problem(500, "the server has a fault", "See the server's log."))
+
+        return guard
+
+    async def _admit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        address, said = request.remote or "", request.headers.get("Authorization", "")
+        wait_s = self._strangers.wait_s(address)
+        if wait_s and not await self._may_be_known(said):
+            raise _Wait(wait_s, stranger=True)
+        try:
+            caller = await self._in_turn(self._caller, said)
+        except Unauthenticated:
+            self._strangers.take(address)
+            raise
+        if wait_s := self._callers.take(caller.name):
+            raise _Wait(wait_s, stranger=False)
+        request[CALLER] = caller
+        return await answered(request, caller.name, handler)
+
+    async def _may_be_known(self, authorization: str) -> bool:
+        """Return whether a token was there when all were last read, at little cost.
+
+        Whoever guesses tokens holds up nobody who has one, also from the same address.
+        """
+        async with self._listing:
+            now = self._options.clock()
+            if now - self._known_at >= KNOWN_FOR_S:
+                self._known = await self._in_turn(self._digests)
+                self._known_at = now
+        given = bearer(authorization)
+        return given is not None and digest_of(given) in self._known
+
+    def _digests(self) -> frozenset[str]:
+        return known_digests(self._source.reader(), self._home)
+
+    def _caller(self, authorization: str) -> Caller:
+        return caller_of(authorization, self._source.reader(), self._home)
+
+    def reading(self, route: ReadRoute[Any]) -> Handler:
+        """Return the handler of a GET route."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            asked = parse(route.query, list(request.query.items()))
+            body = await self._in_turn(self._read, route, asked, dict(request.match_info))
+            return _tagged(request, body)
+
+        return handle
+
+    def writing(self, route: WriteRoute[Any]) -> Handler:
+        """Return the handler of a route that asks the controller."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            caller = request[CALLER]
+            require(caller, Scope.SUBMITTER, f"answer {route.method} {PREFIX}{route.path}")
+            parse(NoQuery, list(request.query.items()))
+            body = None
+            if route.body:
+                body = await read_body(route.body, request, self._options.body_timeout_s)
+            ids = dict(request.match_info)
+            made = await self._in_turn(self._write, route, caller, body, ids)
+            return web.Response(body=made, content_type="application/json", headers=SAFE)
+
+        return handle
+
+    async def describe(self, request: web.Request) -> web.StreamResponse:
+        """Answer with the description."""
+        parse(NoQuery, list(request.query.items()))
+        return _tagged(request, self._description)
+
+    def _read(self, route: ReadRoute[Any], asked: NoQuery, ids: Ids) -> bytes:
+        found = route.work(Reading(self._source.reader(), self._home), asked, ids)
+        return _json(found)
+
+    def _write(
+        self, route: WriteRoute[Any], caller: Caller, body: Contract | None, ids: Ids
+    ) -> bytes:
+        farm = Reading(self._source.reader(), self._home)
+        return _json(route.work(farm, caller, body, ids))
+
+    async def _in_turn(self, work: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401
+        async with self._reading:
+            return await asyncio.to_thread(work, *given)
+
+
+class _Wait(Exception):
+    """A request beyond the rate; seconds: after which it may be repeated."""
+
+    def __init__(self, seconds: float, *, stranger: bool) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+        self.stranger = stranger
+
+
+def _json(found: Contract) -> bytes:
+    return found.model_dump_json(by_alias=True).encode()
+
+
+def _tagged(request: web.Request, body: bytes) -> web.Response:
+    """Return the answer of a GET route, or 304 if the caller has it."""
+    tag = etag_of(body)
+    headers = {**SAFE, "ETag": tag}
+    if is_known(request.headers.getall("If-None-Match", []), tag):
+        return web.Response(status=304, headers=headers)
+    return web.Response(body=body, content_type="application/json", headers=headers)
+
+
+def etag_of(body: bytes) -> str:
+    """Return the strong ETag of an answer."""
+    return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
+def is_known(given: list[str], tag: str) -> bool:
+    """Return whether If-None-Match names a tag (RFC 9110, 13.1.2: weak comparison)."""
+    said = [one.strip().removeprefix("W/") for line in given for one in line.split(",")]
+    return tag in said or "*" in said
+
+
+def _too_fast(wait_s: float) -> web.Response:
+    seconds = max(1, math.ceil(wait_s))
+    error = TooFast("answer the request", "too many were made", f"Wait {seconds} s.")
+    return _refused(problem_of(error), seconds)
+
+
+def _of_aiohttp(request: web.Request, error: web.HTTPException) -> web.Response:
+    """Return the problem for an address or a method that there is not."""
+    where = request.path[:LONGEST]
+    remedy = f"See {DESCRIPTION}."
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        said = problem(405, f"{where} has no {error.method[:LONGEST]}", remedy)
+        return _refusal(said, {"Allow": ", ".join(sorted(error.allowed_methods))})
+    return _refusal(problem(404, f"there is no {where}", remedy))
+
+
+def _refused(said: Problem, wait_s: int = 1) -> web.Response:
+    return _refusal(said, {"Retry-After": str(wait_s)} if said.status == 429 else {})
+
+
+def _refusal(said: Problem, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(
+        text=said.model_dump_json(),
+        status=said.status,
+        content_type=MEDIA_TYPE,
+        headers={**SAFE, **(headers or {})},
+    )

@@ -1,0 +1,176 @@
+"""Logging in to a farm elsewhere, and its lists: the token goes only to the pinned certificate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from controller.api.certificate import Certificate, fingerprint_of, own_certificate, tls_of
+from controller.api.contexts import FarmContext, is_same, keep_context, read_context
+from controller.api.server import ApiOptions
+from controller.contracts.errors import UserError
+from controller.contracts.records import Scope
+from controller.metrics.exporter import LOOPBACK
+from tests.support.api import SECRETS, UNLIMITED, Served, prepared, served
+from tests.support.command_line import complaint_of, printed_by
+
+TOKEN = SECRETS[Scope.VIEWER]
+
+
+@dataclass(frozen=True, slots=True)
+class Laptop:
+    """A host without a farm, and the farm elsewhere."""
+
+    home: Path
+    config: Path
+    api: Served
+    files: Certificate
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint_of(self.files.certificate)
+
+    def environ(self, **more: str) -> dict[str, str]:
+        return {"XDG_CONFIG_HOME": str(self.config), "BENCHFARM_TOKEN": "", **more}
+
+    def log_in(self, *more: str) -> str:
+        call = ("login", self.api.url, "--fingerprint", self.fingerprint, *more)
+        return printed_by(self.home, *call, **self.environ(BENCHFARM_TOKEN=TOKEN))
+
+    def prints(self, *call: str) -> str:
+        return printed_by(self.home, *call, **self.environ(BENCHFARM_CONTEXT="default"))
+
+    def complains(self, *call: str, **environ: str) -> str:
+        return complaint_of(self.home, *call, **self.environ(**environ))
+
+
+def tls_options(files: Certificate) -> ApiOptions:
+    return ApiOptions(LOOPBACK, 0, tls=tls_of(files), rate=UNLIMITED, strangers=UNLIMITED)
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Certificate]]:
+    home = prepared(tmp_path_factory.mktemp("farm") / "home")
+    files = own_certificate(home.path, LOOPBACK, datetime.now(UTC))
+    with served(home, tls_options(files), "https") as api:
+        yield api, files
+
+
+@pytest.fixture
+def laptop(tmp_path: Path, farm: tuple[Served, Certificate]) -> Laptop:
+    api, files = farm
+    return Laptop(tmp_path / "home", tmp_path / "config", api, files)
+
+
+def test_lists_are_the_same_on_a_laptop_as_on_the_head(laptop: Laptop) -> None:
+    assert "export BENCHFARM_CONTEXT=default" in laptop.log_in()
+    file = laptop.config / "benchfarm" / "default.json"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    head = laptop.api.home.path
+    for more in ((), ("--device", "phone-1"), ("--last", "5"), ("--validity", "INVALID")):
+        call = ("results", "list", "--json", *more)
+        here, there = (json.loads(text) for text in (laptop.prints(*call), printed_by(head, *call)))
+        assert [one["run_id"] for one in here] == [one["run_id"] for one in there]
+        assert here != []
+    rows = laptop.prints("results", "list").splitlines()
+    assert [row for row in rows if row in printed_by(head, "results", "list").splitlines()] != []
+    devices = json.loads(laptop.prints("device", "list", "--json"))
+    assert [one["device"]["id"] for one in devices] == ["host-1", "phone-1"]
+    assert "phone-1" in laptop.prints("device", "list")
+    assert "nothing is stored" in laptop.prints("results", "list", "--workload", "none")
+
+
+def test_another_fingerprint_is_refused_and_nothing_is_kept(laptop: Laptop) -> None:
+    other = laptop.fingerprint.replace("A", "B").replace("0", "1")
+    call = ("login", laptop.api.url, "--fingerprint", other)
+    said = laptop.complains(*call, BENCHFARM_TOKEN=TOKEN)
+    assert laptop.fingerprint in said
+    assert not laptop.config.exists()
+
+
+def test_without_a_terminal_a_fingerprint_is_needed(laptop: Laptop) -> None:
+    said = laptop.complains("login", laptop.api.url, BENCHFARM_TOKEN=TOKEN)
+    assert "Give --fingerprint" in said
+
+
+@pytest.mark.parametrize("token", ["", "two words", "tökén", TOKEN[:-1], TOKEN.upper()])
+def test_a_token_that_opens_nothing_is_not_kept(laptop: Laptop, token: str) -> None:
+    call = ("login", laptop.api.url, "--fingerprint", laptop.fingerprint)
+    said = laptop.complains(*call, BENCHFARM_TOKEN=token)
+    assert "token" in said
+    assert not laptop.config.exists()
+
+
+def test_a_server_with_another_certificate_gets_no_token(laptop: Laptop, tmp_path: Path) -> None:
+    laptop.log_in()
+    (tmp_path / "other").mkdir()
+    other = own_certificate(tmp_path / "other", LOOPBACK, datetime.now(UTC))
+    home = prepared(tmp_path / "impostor", sweeps=1)
+    with served(home, tls_options(other), "https") as impostor:
+        context = read_context("default", laptop.environ())
+        moved = context.model_copy(update={"url": impostor.url})
+        keep_context("moved", moved, laptop.environ())
+        said = laptop.complains("results", "list", BENCHFARM_CONTEXT="moved")
+        assert "its certificate is not the one that `benchfarm login` was shown" in said
+
+
+def test_what_has_no_answer_elsewhere_says_so(laptop: Laptop) -> None:
+    laptop.log_in()
+    for call in (
+        ("results", "list", "--tag", "paper"),
+        ("results", "list", "--failures"),
+        ("results", "list", "--since", "2d"),
+        ("results", "show", "x"),
+        ("agent", "list"),
+        ("sweep", "status"),
+        ("sweep", "cancel", "x"),
+    ):
+        said = laptop.complains(*call, BENCHFARM_CONTEXT="default")
+        assert "default" in said, said
+
+
+@pytest.mark.parametrize("url", ["http://192.0.2.1:8443", "ftp://x:1", "farm", "https://"])
+def test_an_address_that_cannot_be_trusted_is_refused(laptop: Laptop, url: str) -> None:
+    assert "cannot log in at" in laptop.complains("login", url, BENCHFARM_TOKEN=TOKEN)
+
+
+def test_a_context_is_read_only_from_the_users_own_whole_files(tmp_path: Path) -> None:
+    environ = {"XDG_CONFIG_HOME": str(tmp_path)}
+    certificate = own_certificate(tmp_path, LOOPBACK, datetime.now(UTC)).certificate.read_text()
+    context = FarmContext(url="https://h:1", token="t", certificate=certificate)
+    file = keep_context("x", context, environ)
+    assert read_context("x", environ) == context
+    text = file.read_text()
+    (tmp_path / "more").mkdir()
+    other = own_certificate(tmp_path / "more", LOOPBACK, datetime.now(UTC)).certificate
+    beside = file.with_suffix(".pem")
+    beside.write_text(other.read_text())
+    with pytest.raises(UserError, match="another one"):
+        read_context("x", environ)
+    beside.write_text(certificate)
+    kept = json.loads(text)
+    for damaged in (text[:-1], "{}", json.dumps({**kept, "fingerprint": ""}), "[" * 3000):
+        file.write_text(damaged)
+        with pytest.raises(UserError, match="damaged"):
+            read_context("x", environ)
+    file.write_text(text)
+    file.chmod(0o644)
+    with pytest.raises(UserError, match="others can read it"):
+        read_context("x", environ)
+    for name in ("", "../x", "a/b", ".x", "x" * 65):
+        with pytest.raises(UserError, match="no name of one"):
+            read_context(name, environ)
+
+
+@pytest.mark.parametrize(
+    "said", ["AB:CD", "ab:cd", "abcd", "SHA-256 AB:CD", "SHA256:ab:cd", "AB CD"]
+)
+def test_fingerprints_are_compared_without_their_form(said: str) -> None:
+    assert is_same("AB:CD", said)
+    assert not is_same("AB:CE", said)
