@@ -7,7 +7,7 @@ from typing import Final
 
 from controller.loadgen.checks import Check, equal, judged, within
 from controller.loadgen.digits import half_digit
-from controller.loadgen.releases import BOTH, PERMUTATION
+from controller.loadgen.releases import BOTH, KNOWN_WHOLE, PERMUTATION
 from controller.loadgen.run_logs import RunLogs
 
 BY: Final = "the settings that were asked for"
@@ -24,6 +24,8 @@ _COUNTS: Final = {
     "performance_sample_count": "qsl_reported_performance_count",
     "accuracy_sample_count": "qsl_reported_total_count",
 }
+_OF_OFFLINE: Final = 0.99
+"""Its percentile, of which it makes no use."""
 _SLACK: Final = 1.1
 """LoadGen makes so many more samples of offline than the least duration is expected to take."""
 
@@ -37,6 +39,8 @@ def setting_checks(run: RunLogs) -> Iterator[Check]:
             yield equal(taken, values[taken], values[asked], BY)
     yield from _counts(run)
     yield from _targets(run)
+    if run.kind.release >= KNOWN_WHOLE and not run.is_fixed_rate:
+        yield from _of_scenario(run)
     yield from _shown_by_content(run)
 
 
@@ -93,6 +97,21 @@ def _targets(run: RunLogs) -> Iterator[Check]:
     ):
         if asked in values and f"effective_{name}" in values:
             yield equal(f"effective_{name}", values[f"effective_{name}"], values[asked], BY)
+
+
+def _of_scenario(run: RunLogs) -> Iterator[Check]:
+    """Yield the checks of settings that follow from the scenario, from LoadGen 1.1 on."""
+    is_server, is_offline = run.scenario == "Server", run.scenario == "Offline"
+    expected = {
+        "target_duration_ms": 0 if is_offline else run.said("effective_min_duration_ms"),
+        "max_async_queries": run.said("requested_server_max_async_queries") if is_server else 1,
+        "target_latency_ns": None if is_server else 0,
+        "target_latency_percentile": _OF_OFFLINE if is_offline else None,
+    }
+    for name, value in expected.items():
+        taken = run.said(f"effective_{name}")
+        if taken is not None and value is not None:
+            yield equal(f"effective_{name}", taken, value, f"scenario {run.scenario}, and {BY}")
 
 
 _SHOWS: Final = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from controller.contracts.catalog import load_catalog
 from controller.contracts.imported import ImportedResult, ImportForm
 from controller.contracts.result import Validity
 from controller.imported.published import Published, read_published
+from controller.loadgen.logs import DETAIL, DetailLog, latency_metrics, objections, throughput
+from tests.support.altered_logs import RECORDED, in_detail, in_summary, plus
 from tests.support.published_trees import (
     P90_NS,
     app_result,
@@ -86,6 +89,47 @@ def test_a_run_that_its_longest_duration_ended_is_valid(tmp_path: Path) -> None:
     put_run(root / TASK, few, ["Ending early: Max test duration reached."])
     one = of_task(root)
     assert one.validity is Validity.VALID
+
+
+SCENARIOS = ("single_stream", "multi_stream", "offline", "server")
+UNTRACED = ("single_stream", "multi_stream", "server")
+OWN = "mobile_results_v4.0/closed/Acme/results/rocket_9"
+
+
+@pytest.mark.parametrize("name", [*SCENARIOS, *(f"{s}_untraced" for s in UNTRACED), "server_late"])
+def test_what_loadgen_wrote_is_imported_as_it_is(tmp_path: Path, name: str) -> None:
+    """The logs of a real LoadGen."""
+    scenario = name.removesuffix("_untraced").removesuffix("_late")
+    folder = tmp_path / OWN / "mosaic-performance"
+    shutil.copytree(RECORDED / name, folder)
+    found = read(tmp_path)
+    assert found.left_out == []
+    (one,) = found.results
+    log = DetailLog.parse((folder / DETAIL).read_text())
+    assert one.scenario == scenario
+    assert (one.validity is Validity.VALID) == (log["result_validity"] == "VALID")
+    assert one.reasons == objections(log)
+    assert one.imported.unknown == ()
+    metric = load_catalog().scenarios[scenario].metric
+    rate = throughput(log, scenario)
+    expected = latency_metrics(log, scenario)[metric] if rate is None else rate
+    assert one.metrics[metric].value == expected
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_one_figure_altered_in_either_file_leaves_it_out(tmp_path: Path, scenario: str) -> None:
+    for number, alter in enumerate((in_detail, in_summary)):
+        folder = tmp_path / str(number) / OWN / "mosaic-performance"
+        shutil.copytree(RECORDED / scenario, folder)
+        key = "result_99.00_percentile_latency_ns"
+        label = "99.00 percentile latency (ns)"
+        if scenario == "multi_stream":
+            key = "result_99.00_percentile_per_query_latency_ns"
+        alter(folder, key if alter is in_detail else label, plus(1))
+        found = read(tmp_path / str(number))
+        assert found.results == []
+        (line,) = found.left_out
+        assert key in line
 
 
 def _of_v2_0() -> dict[str, object]:

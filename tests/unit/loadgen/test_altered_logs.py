@@ -137,6 +137,11 @@ IN_ONE = (
     Planted(SS, "effective_target_latency_percentile", None, times(0.5)),
     Planted(SS, "generated_query_count", None, lambda _: "1"),
     Planted(SS, "num_errors", None, plus(1)),
+    *(Planted(of, "effective_max_async_queries", None, plus(1)) for of in (SS, MS, OFF, SERVER)),
+    *(Planted(of, "effective_target_duration_ms", None, plus(1)) for of in (SS, MS, OFF, SERVER)),
+    *(Planted(of, "effective_target_latency_ns", None, plus(1)) for of in (SS, MS, OFF)),
+    Planted(OFF, "effective_target_latency_percentile", None, times(0.5)),
+    Planted(OFF, "early_stopping_result", None, lambda _: '" * Run successful."'),
     *(
         Planted(SS, f"power_{end}", None, worded("2026", "2025"), "power_begin to power_end (s)")
         for end in ("begin", "end")
