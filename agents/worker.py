@@ -23,8 +23,9 @@ from agents.inference.runner.spec import SCENARIOS
 from agents.scenarios.protocol import BatchedScenario, BesidePlain
 from agents.stacks.plugins import plugin_facts
 from agents.stacks.resolving import module_named, resolve
+from agents.stacks.weights import with_weights
 from controller.contracts.base import Contract
-from controller.contracts.errors import WorkerFault
+from controller.contracts.errors import UserError, WorkerFault
 from controller.contracts.result import Blame, Failure, Result
 from controller.contracts.units import Unit
 from controller.contracts.wire import Job, Progress, StepOrder, TrainingProgram, WorkerSpec
@@ -96,6 +97,7 @@ def main() -> int:
 
 def run_job(spec: WorkerSpec, messages: MessageWriter, orders: Orders) -> Result:
     """Build the workload and the backend, and pass both to the scenario."""
+    spec, weights = with_weights(spec)
     job, program = spec.job, spec.job.program
     if not isinstance(program, TrainingProgram):
         message = f"cannot train {job.workload}: it runs in a device's own runtime"
@@ -109,7 +111,7 @@ def run_job(spec: WorkerSpec, messages: MessageWriter, orders: Orders) -> Result
         return watched
     plugins = plugin_facts(program)
     result = _measured(spec, program, ranks, messages, orders)
-    environment = {**result.environment, **plugins}
+    environment = {**result.environment, **plugins, **weights}
     return in_own_unit(result.model_copy(update={"environment": environment}), program.rate_unit)
 
 
@@ -164,6 +166,8 @@ def failure_of(error: Exception) -> Failure:
     """Return the failure, with the blame, for an exception in a job."""
     if isinstance(error, WorkerFault):
         return error.failure
+    if isinstance(error, UserError):
+        return Failure(blame=Blame.USER, kind="knobs", message=str(error))
     message = " ".join(f"{type(error).__name__}: {error}".split())[:500]
     if isinstance(error, MemoryError) or "can't allocate memory" in message:
         return Failure(blame=Blame.WORKLOAD, kind="out_of_memory", message=message)

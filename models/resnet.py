@@ -6,14 +6,17 @@ v1.5: the 3x3 convolution of a bottleneck has the stride.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from controller.contracts.weights import NO_WEIGHTS
 from models.optimizers import build_optimizer
 from models.seeding import seeded
+from models.weights.load import load_resnet
 
 INNER_CHANNELS = (64, 128, 256, 512)
 """Of the blocks of each stage."""
@@ -103,14 +106,15 @@ class ResNet(nn.Sequential):
 
 
 class ResnetTraining:
-    """Image classification on synthetic images, from seeded random weights.
+    """Image classification on synthetic images.
 
     Also an InferenceWorkload.
 
     Args:
-        image_size: side of the square images in pixels; MLPerf's is 224.
+        image_size: side of the square images in pixels; the paper's is 224.
         batch_size: images in a batch.
         num_classes: 1000 in ImageNet.
+        weights: path of a checkpoint, see `weights.load.load_resnet`; or `none` for random ones.
         optimizer: one of `optimizers.build_optimizer`.
         fused_optimizer: its fused form.
         seed: of weights and data.
@@ -125,11 +129,13 @@ class ResnetTraining:
         image_size: int,
         batch_size: int,
         num_classes: int,
+        weights: str,
         optimizer: str,
         fused_optimizer: bool,
         seed: int,
     ) -> None:
         self._batch_size, self._num_classes, self._seed = batch_size, num_classes, seed
+        self._weights = weights
         self._image_size = image_size
         self._optimizer, self._fused_optimizer = optimizer, fused_optimizer
         generator = torch.Generator().manual_seed(seed)
@@ -148,9 +154,15 @@ class ResnetTraining:
         return self._batch_size
 
     def build_model(self) -> ResNet:
-        """Return the model in fp32 and training mode; leaves the global random state alone."""
+        """Return the model in fp32 and training mode; leaves the global random state alone.
+
+        Raises WeightsUnusable.
+        """
         with seeded(self._seed):
-            return ResNet(self.BLOCK, self.BLOCKS, self._num_classes)
+            model = ResNet(self.BLOCK, self.BLOCKS, self._num_classes)
+        if self._weights != NO_WEIGHTS:
+            load_resnet(model, Path(self._weights))
+        return model
 
     def build_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
         """Return the optimizer over all parameters."""
@@ -196,6 +208,6 @@ class Resnet18Training(ResnetTraining):
 
 
 class Resnet50Training(ResnetTraining):
-    """ResNet-50 v1.5 in training: MLPerf Training's image classification."""
+    """ResNet-50 v1.5 in training: the model of MLPerf Training, without its optimizer."""
 
     BLOCK, BLOCKS = Bottleneck, (3, 4, 6, 3)

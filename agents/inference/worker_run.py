@@ -1,7 +1,8 @@
 """LoadGen in a worker process: the model of a training workload answers queries on its stack.
 
 LoadGen, its run lengths, its verdict, the gate for quiet and the files are those of a device's
-runner. Weights are random and samples made up, so that speed is measured and accuracy is not.
+runner. Samples are made up, and weights are random unless the knob `weights` names some, so that
+speed is measured and accuracy is not.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from controller.contracts.errors import WorkerFault
 from controller.contracts.mobile import RunLengths
 from controller.contracts.policy import load_policy
 from controller.contracts.result import Blame, Failure, Result, Validity
+from controller.contracts.weights import KNOB, NO_WEIGHTS
 from controller.contracts.wire import Job, Progress, TrainingProgram, WorkerSpec
 from models.inference import InferenceWorkload
 from models.training import Outputs
@@ -38,7 +40,8 @@ MODE: Final = "performance"
 """The only mode: a submission, too, is a performance run where no truth is known."""
 LEAST_S: Final = 600.0
 """Least duration of a run of MLPerf Inference."""
-NOT_BY_THE_RULES: Final = ("random weights", "made-up samples", "accuracy not known")
+RANDOM: Final = "random weights"
+NOT_BY_THE_RULES: Final = ("made-up samples", "accuracy not known")
 """The run rules of MLPerf Inference that no run meets here."""
 
 
@@ -87,9 +90,10 @@ def run(spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Result:
         total = max(done, total)
         on_progress(Progress(phase=phase, done=done, total=total, values=dict(values)))
 
+    weights = weights_of(job) or "random"
     told = _spec_of(job, folder, workload.batch_size)
     try:
-        found = measured(told, tell, lambda: _prepared(told, workload, backend))
+        found = measured(told, tell, lambda: _prepared(told, workload, backend, weights))
     except RunnerFault as fault:
         blame = Blame(fault.blame)
         raise WorkerFault(Failure(blame=blame, kind=fault.kind, message=fault.message)) from fault
@@ -112,9 +116,15 @@ def _spec_of(job: Job, folder: Path, most: int) -> RunSpec:
 
 
 def _prepared(
-    spec: RunSpec, workload: InferenceWorkload[Outputs], backend: InferenceBackend
+    spec: RunSpec,
+    workload: InferenceWorkload[Outputs],
+    backend: InferenceBackend,
+    weights: str,
 ) -> Prepared:
-    """Build the model and warm it up with every batch size that the run has."""
+    """Build the model and warm it up with every batch size that the run has.
+
+    weights: where they come from, for the fact of that name.
+    """
     dataset = Dataset([workload.samples(spec.performance_sample_count).numpy()])
     sizes = batch_sizes(spec.queried_at_once, spec.batch_size)
     system = TorchSystem(workload, backend, workload.samples(sizes[0]))
@@ -124,7 +134,7 @@ def _prepared(
         **backend.environment(),
         "threads_used": used.threads_since(),
         AT_ONCE: sizes[0],
-        "weights": "random",
+        "weights": weights,
     }
     several = sizes[0] > 1
     session = BatchedSession(system, dataset, spec, spec.batch_size) if several else None
@@ -149,4 +159,11 @@ def rules_missed(job: Job, result: Result) -> tuple[str, ...]:
         f"scenario {job.scenario}": job.scenario == "server",  # its latency bound is the sweep's
         str(result.validity): result.validity is not Validity.VALID,
     }
-    return (*NOT_BY_THE_RULES, *(reason for reason, is_so in others.items() if is_so))
+    missed = (reason for reason, is_so in others.items() if is_so)
+    return (*(() if weights_of(job) else (RANDOM,)), *NOT_BY_THE_RULES, *missed)
+
+
+def weights_of(job: Job) -> str | None:
+    """Return the name of the weights that the model begins with; None: random ones."""
+    name = job.knobs.get(KNOB)
+    return None if name in (None, NO_WEIGHTS) else str(name)

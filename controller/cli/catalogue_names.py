@@ -14,6 +14,7 @@ from controller.cli.signatures import Given
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.manifests import Knob
 from controller.contracts.suite_rules import load_suites
+from controller.contracts.weights import weights_key
 
 
 def workloads(_: Given, __: str) -> list[str]:
@@ -33,6 +34,18 @@ def device_workloads(_: Given, __: str) -> list[str]:
     return sorted(workload.name for workload in found if workload.on_device)
 
 
+def workloads_with_files(_: Given, __: str) -> list[str]:
+    """Return the workloads whose models, weights or data sets can be fetched."""
+    found = load_catalog().workloads.values()
+    return sorted(each.name for each in found if each.on_device or each.weights)
+
+
+def weights(_: Given, __: str) -> list[str]:
+    """Return the names of published weights."""
+    found = load_catalog().workloads.values()
+    return sorted({name for each in found for name in each.weights or {}})
+
+
 def model_keys(_: Given, __: str) -> list[str]:
     """Return the keys of the files of tasks and programs, as `models list` shows them."""
     catalog = load_catalog()
@@ -42,6 +55,11 @@ def model_keys(_: Given, __: str) -> list[str]:
         [
             *(f"{n}/files/{file}" for n, command in programs.items() for file in command.files),
             *(f"{n}/models/{form}" for n, task in tasks.items() if task for form in task.models),
+            *(
+                weights_key(n, name)
+                for n, workload in catalog.workloads.items()
+                for name in workload.weights or {}
+            ),
             *(
                 f"{n}/{size}/{part}"
                 for n, task in tasks.items()

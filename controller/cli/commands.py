@@ -170,7 +170,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "list": "List models and data sets, and which are in the store.",
             "verify": "Check checksums and the signature of each model.",
             "add": "Add a model, data set, task or stack to the store.",
-            "fetch": "Download the models and data sets of tasks.",
+            "fetch": "Download the models, weights and data sets of workloads.",
             "prepare": "Add a published data set to all tasks that use it.",
         },
     ),

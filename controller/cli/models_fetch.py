@@ -40,6 +40,12 @@ def fetch(
         list[str] | None,
         typer.Option(help="Number format of models; repeatable. [default: all]"),
     ] = None,
+    weights: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Weights of models that train; repeatable. [default: all that can be downloaded]"
+        ),
+    ] = None,
     dataset: Annotated[
         list[str] | None,
         typer.Option(
@@ -59,7 +65,7 @@ def fetch(
         typer.Option("--json", help="Print what became of each file as JSON, at the end."),
     ] = False,
 ) -> None:
-    """Download the models and data sets of tasks.
+    """Download the models, weights and data sets of workloads.
 
     Skips what is in the store, and continues what was cut off. Each file is checked before it
     enters the store.
@@ -72,6 +78,7 @@ def fetch(
         tasks=tuple(tasks or ()),
         suite=suite,
         numerics=tuple(numerics or ()),
+        weights=tuple(weights or ()),
         datasets=tuple(dataset or ()),
         mirror=mirror,
     )

@@ -95,7 +95,8 @@ SIGNATURES: Final[dict[str, str]] = {
     "models list": "--json",
     "models verify": "--json",
     "models add": "path= --as=model_key",
-    "models fetch": "tasks=device_workload* --suite=suite --numerics=numerics*"
+    "models fetch": "tasks=workload_with_files* --suite=suite --numerics=numerics*"
+    " --weights=weights*"
     " --dataset=dataset_size* --from= --json",
     "models prepare": "name=imagenet|coco|ade20k|squad|opensr path=",
     "stacks list": "--json",
@@ -134,6 +135,8 @@ COMPLETERS: Final[dict[str, str]] = {
     "workload": f"{CATALOGUE}:workloads",
     "training_workload": f"{CATALOGUE}:training_workloads",
     "device_workload": f"{CATALOGUE}:device_workloads",
+    "workload_with_files": f"{CATALOGUE}:workloads_with_files",
+    "weights": f"{CATALOGUE}:weights",
     "model_key": f"{CATALOGUE}:model_keys",
     "stack": f"{CATALOGUE}:stacks",
     "scenario": f"{CATALOGUE}:scenarios",

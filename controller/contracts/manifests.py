@@ -13,6 +13,7 @@ from controller.contracts.command import Command
 from controller.contracts.device import DeviceKind
 from controller.contracts.facts import OwnFacts
 from controller.contracts.mobile import SURROGATE, OnDevice
+from controller.contracts.weights import KNOB, NO_WEIGHTS, Weights
 
 _TYPES: Mapping[str, type] = {"int": int, "float": float, "str": str, "bool": bool}
 LARGEST = sys.float_info.max
@@ -148,6 +149,9 @@ class WorkloadManifest(Contract):
     quality_target: QualityTarget | None = None
     convergence: Convergence | None = None
     """None: how many epochs it takes is not known."""
+    weights: dict[Name, Weights] | None = None
+    """Published weights that its model can begin with, by the value of the knob `weights`; further
+    ones may be added to a store. None: it takes none."""
     switches: tuple[str, ...] = ()
     """Knobs that change how a step is computed, and never what: with any value of these, training
     has to follow the one with their defaults."""
@@ -164,6 +168,18 @@ class WorkloadManifest(Contract):
         told = self.convergence.knobs if self.convergence else {}
         if unknown := sorted(told.keys() - self.knobs.keys()):
             raise ValueError(f"convergence is told of unknown knobs: {', '.join(unknown)}")
+        return self
+
+    @model_validator(mode="after")
+    def _weights_have_their_knob(self) -> Self:
+        if self.weights is None:
+            return self
+        knob = self.knobs.get(KNOB)
+        if knob is None or knob.default != NO_WEIGHTS or knob.choices is not None:
+            raise ValueError(f"knobs.{KNOB} must be any name, with the default {NO_WEIGHTS}")
+        told = {name for each in self.weights.values() for name in each.knobs}
+        if unknown := sorted(told - self.knobs.keys()):
+            raise ValueError(f"weights are told of unknown knobs: {', '.join(unknown)}")
         return self
 
     @model_validator(mode="after")

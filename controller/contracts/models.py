@@ -27,6 +27,8 @@ class FetchRequest(Contract):
     """Version of the suite, whose tasks are added to these: `v4.0`."""
     numerics: tuple[str, ...] = ()
     """Number formats of models; empty: all."""
+    weights: tuple[str, ...] = ()
+    """Names of weights of models that train; empty: all that can be downloaded."""
     datasets: tuple[str, ...] = ()
     """Sizes of data sets; empty: all that can be downloaded whole."""
     mirror: str | None = None
@@ -65,7 +67,7 @@ class ModelStatus(Contract):
     """The state of a file or folder that a manifest names."""
 
     key: str
-    """WORKLOAD/models/NUMERICS, or WORKLOAD/DATASET/PART."""
+    """WORKLOAD/models/NUMERICS, WORKLOAD/DATASET/PART, or WORKLOAD/weights/NAME."""
     there: bool
     surrogate: bool = False
     checksum: str | None = None

@@ -16,6 +16,7 @@ from controller.contracts.result import Failure, Outcome, Result
 from controller.contracts.run import Run, RunState
 from controller.contracts.sweep import Cell
 from controller.contracts.units import Unit
+from controller.contracts.weights import NeededWeights
 
 # --- agent ↔ controller, over Ray ---------------------------------------------------------------
 
@@ -51,6 +52,8 @@ class TrainingProgram(Contract):
     """`package.module` of the scenario, if it is not one of `agents.scenarios`."""
     plugins: dict[str, Plugin] = {}
     """`workload`, `stack`, `scenario` → the plugin that it comes from."""
+    weights: NeededWeights | None = None
+    """What the argument `weights` names, until the worker has put the file's path there."""
 
 
 class OnDeviceProgram(Contract):

@@ -11,6 +11,7 @@ from controller.contracts.manifests import Knob
 from controller.contracts.spelling import did_you_mean
 from controller.contracts.suite_version import quality_target
 from controller.contracts.sweep import Cell, PairedCandidate, PairedComparison, Side, Sweep, choices
+from controller.contracts.weights import KNOB, NO_WEIGHTS
 from controller.scheduling.limits import require_within_limits
 from controller.scheduling.program import candidate_of, program_of
 from controller.scheduling.selector import parse_selector
@@ -147,15 +148,17 @@ def _check_only_under(cell: Cell, catalog: Catalog, source: str) -> None:
 
 
 def _check_accuracy(cell: Cell, catalog: Catalog, source: str) -> None:
-    """Raise SweepInvalid for an accuracy asked of a model with random weights."""
+    """Raise SweepInvalid for an accuracy asked of a model that answers made-up samples."""
     if program_of(cell, catalog, source).type != "training":
         return
     asked = {"mode": cell.knobs.get("mode") == "accuracy"}
     asked["quality_target"] = bool(cell.knobs.get("quality_target"))
+    random = cell.knobs.get(KNOB) in (None, NO_WEIGHTS)
+    lacks = "random weights" if random else "made-up samples"
     if keys := [name for name, is_so in asked.items() if is_so]:
         raise SweepInvalid(
             f"read {source}",
-            f"key knobs.{keys[0]}: workload {cell.workload} has random weights on stack "
+            f"key knobs.{keys[0]}: workload {cell.workload} has {lacks} on stack "
             f"{cell.stack}, so its accuracy means nothing",
             "Remove the key: only speed is measured.",
         )

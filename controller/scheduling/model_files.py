@@ -9,6 +9,7 @@ from controller.contracts.base import Contract
 from controller.contracts.catalog import Catalog
 from controller.contracts.mobile import OnDevice
 from controller.contracts.sweep import Cell
+from controller.contracts.weights import KNOB
 from controller.contracts.wire import CommandProgram, OnDeviceProgram
 from controller.scheduling.program import completed, program_of
 
@@ -40,6 +41,9 @@ class HostFiles(Contract):
     @property
     def command(self) -> str:
         """The command that gets them, to be run on the host."""
+        if weights := next((key for key in self.lacking if f"/{KNOB}/" in key), None):
+            task, _, name = weights.split("/")
+            return f"benchfarm models fetch {task} --weights {name}"
         tasks = {key.partition("/")[0] for key in self.lacking if "/files/" not in key}
         wanted = f"models fetch {' '.join(sorted(tasks))}" if tasks else "models add PATH"
         return f"benchfarm {wanted}"
@@ -69,6 +73,8 @@ def needed_files(cell: Cell, catalog: Catalog) -> dict[str, str | None]:
             found |= {f"{program.stack}/files/{n}": file.checksum for n, file in files.items()}
             if program.workload:  # the program brings its own inputs
                 found |= _of_task(side, program.workload, None)
+        elif program.weights:
+            found[program.weights.key] = program.weights.checksum
     return found
 
 

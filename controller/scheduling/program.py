@@ -29,6 +29,7 @@ from controller.contracts.wire import (
     TrainingProgram,
 )
 from controller.scheduling.plugins import plugins_of
+from controller.scheduling.weights import needed_weights
 
 WORD: Final = re.compile(r"[A-Za-z0-9_.:;,=+-]*")
 """Text values of knobs that a sweep may pass to a user's program."""
@@ -121,6 +122,7 @@ def program_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> Progr
             rate_unit=_rate_unit(workload),
             scenario_module=scenario.module,
             plugins=plugins_of(cell, catalog),
+            weights=needed_weights(workload, cell, source),
         )
     if on_device and stack.bundle:
         return OnDeviceProgram(

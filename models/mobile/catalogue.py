@@ -11,6 +11,7 @@ from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import UserError
 from controller.contracts.mobile import DatasetPart, ModelFile, OnDevice
 from controller.contracts.models import Added, ModelStatus
+from controller.contracts.weights import KNOB, NAME, NO_WEIGHTS, Weights, weights_key
 from models.mobile.datasets.check import SAMPLES, require_samples, require_truth
 from models.mobile.errors import ContentDiffers
 from models.mobile.own_tasks import add_task
@@ -24,9 +25,10 @@ class Entry:
     """A file or folder that a manifest names."""
 
     key: str
-    """WORKLOAD/models/NUMERICS, WORKLOAD/DATASET/PART, or STACK/files/NAME."""
+    """WORKLOAD/models/NUMERICS, WORKLOAD/DATASET/PART, WORKLOAD/weights/NAME, or
+    STACK/files/NAME."""
     workload: OnDevice | None
-    """None for a file of a user's program."""
+    """None for weights, and for a file of a user's program."""
     content: ModelFile | DatasetPart
 
     @property
@@ -35,13 +37,18 @@ class Entry:
         return isinstance(self.content, ModelFile) and self.content.path is not None
 
     @property
+    def is_weights(self) -> bool:
+        """Whether a model that trains can begin with it."""
+        return isinstance(self.content, Weights)
+
+    @property
     def is_model(self) -> bool:
         """Whether it is a model, or a file of a user's program; else it is of a data set."""
         return isinstance(self.content, ModelFile)
 
     @property
     def size(self) -> str:
-        """Number format of a model; size of a data set, such as `full`."""
+        """Number format of a model; name of weights; size of a data set, such as `full`."""
         _, middle, last = self.key.split("/")
         return last if self.is_model else middle
 
@@ -67,6 +74,8 @@ def entries() -> Iterator[Entry]:
         for file, known in stack.command.files.items() if stack.command else ():
             yield Entry(f"{name}/files/{file}", None, known)
     for name, manifest in catalog.workloads.items():
+        for weights, published in (manifest.weights or {}).items():
+            yield Entry(weights_key(name, weights), None, published)
         if workload := manifest.on_device:
             for numerics, model in workload.models.items():
                 yield Entry(f"{name}/models/{numerics}", workload, model)
@@ -77,7 +86,7 @@ def entries() -> Iterator[Entry]:
 
 def statuses(store: Store) -> list[ModelStatus]:
     """Return the status of every file that a manifest names; raises FileUnreadable."""
-    return [_status(store, entry) for entry in entries()]
+    return [_status(store, entry) for entry in (*entries(), *added_weights(store))]
 
 
 def _status(store: Store, entry: Entry) -> ModelStatus:
@@ -101,7 +110,7 @@ def verify(store: Store) -> list[ModelStatus]:
     """
     return [
         status.model_copy(update={"trouble": _trouble(store, entry)}) if status.there else status
-        for entry in entries()
+        for entry in (*entries(), *added_weights(store))
         for status in [_status(store, entry)]
     ]
 
@@ -112,7 +121,8 @@ def _trouble(store: Store, entry: Entry) -> str | None:
             model = _model(store, entry.content, entry.key)
             require_signature(model, entry.workload.signature, entry.key)
         else:
-            stored(store, entry.content, entry.key, entry.kind)
+            path = stored(store, entry.content, entry.key, entry.kind)
+            require_fit(path, entry)
     except UserError as error:
         return str(error)
     return None
@@ -163,14 +173,54 @@ def _add_known(store: Store, path: Path) -> Added | None:
     return Added(path=str(path), keys=tuple(entry.key for entry in matching))
 
 
-def require_fit(path: Path, entry: Entry) -> None:
-    """Raise ModelUnusable unless a model's signature is its task's."""
+def added_weights(store: Store) -> list[Entry]:
+    """Return the weights that a user has added and that no manifest names; raises
+    FileUnreadable."""
+    named = {entry.key for entry in entries()}
+    with readable("pins"):
+        pinned = [key for key in store.contents() if f"/{KNOB}/" in key and key not in named]
+    return [entry for key in pinned if (entry := _own_weights(key))]
+
+
+def _own_weights(key: str) -> Entry | None:
+    """Return the entry of weights that no manifest names, or None if the key can't be theirs."""
+    workload, kind, name = key.split("/") if key.count("/") == 2 else ("", "", "")
+    manifest = load_catalog().workloads.get(workload)
+    if manifest is None or manifest.weights is None or kind != KNOB or not NAME.fullmatch(name):
+        return None
+    return None if name == NO_WEIGHTS else Entry(key, None, Weights())
+
+
+def require_fit(path: Path, entry: Entry) -> str:
+    """Return what to tell of a model; empty of most.
+
+    Raises ModelUnusable unless its signature is its task's, WeightsUnusable if weights can't be
+    read.
+    """
+    if isinstance(entry.content, Weights):
+        return _summary_of(path, entry.content, entry.key)
     if entry.workload and isinstance(entry.content, ModelFile):
         require_signature(path, entry.workload.signature, entry.key)
+    return ""
+
+
+def _summary_of(path: Path, weights: Weights, key: str) -> str:
+    from models.weights.load import summary
+
+    begins = weights.checksum_begins
+    if begins and not (seen := digests(path)["sha256"]).startswith(begins):
+        raise ContentDiffers(
+            f"use {path} ({key})",
+            f"its published name has the checksum {begins}…, and it has {seen}",
+            "Add the file that was published.",
+        )
+    return f"{path.name}: {summary(path)}"
 
 
 def _pin(store: Store, path: Path, key: str) -> Added:
     known = {entry.key: entry for entry in entries()}
+    if own := _own_weights(key):
+        known.setdefault(key, own)
     if key not in known:
         near = [k for k in known if k.startswith(f"{key.split('/')[0]}/")]
         raise UserError(
@@ -187,12 +237,12 @@ def _pin(store: Store, path: Path, key: str) -> Added:
                 f"it is {seen.get('md5', 'a folder')}, not {entry.content.checksum}",
                 "Add the file that was published.",
             )
-    require_fit(path, entry)
+    told = require_fit(path, entry)
     if not entry.content.checksum:
         require_part(store, path, entry)
     sha256 = store.add(path)["sha256"]
     store.pin(key, sha256)
-    return Added(path=str(path), keys=(key,), note=_note(store, entry, sha256))
+    return Added(path=str(path), keys=(key,), note=told or _note(store, entry, sha256))
 
 
 def _note(store: Store, entry: Entry, sha256: str) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from controller.contracts.mobile import DatasetPart, ModelFile
 from controller.contracts.models import SetName
+from controller.contracts.weights import KNOB
 
 WEB: Final = ("https://", "http://")
 SETS: Final[Mapping[str, SetName]] = {
@@ -35,9 +36,11 @@ def does_not_count(what: str, remedy: str) -> str:
 def command_for(key: str, content: ModelFile | DatasetPart, kind: str | None) -> str:
     """Return the command that puts a file into the store.
 
-    key: see Entry; kind: that of its data set, None for a model or a program's file.
+    key: see Entry; kind: that of its data set, None for a model, weights or a program's file.
     """
-    task, middle, _ = key.split("/")
+    task, middle, name = key.split("/")
+    if is_on_web(content) and middle == KNOB:
+        return f"benchfarm models fetch {task} --weights {name}"
     if is_on_web(content) and middle != "files":
         return f"benchfarm models fetch {task}"
     if kind is not None and kind in SETS and not content.checksum:

@@ -1,6 +1,8 @@
-"""ResNeXt50-32x4d with frozen batch norms; modules are named as in torchvision's state dicts."""
+"""ResNeXt50-32x4d and ResNet-50 with frozen batch norms, modules named as in torchvision."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -14,20 +16,25 @@ OUT_CHANNELS = (512, 1024, 2048)
 """Channels of C3, C4, C5: the outputs of layer2, layer3, layer4."""
 
 _EXPANSION = 4
-_GROUPS = 32
-_GROUP_WIDTH = 4
+BACKBONES: Mapping[str, tuple[int, int]] = {"resnext50_32x4d": (32, 4), "resnet50": (1, 64)}
+"""Groups of a bottleneck's 3x3 convolution, and channels of a group in layer1. One is MLPerf's, one
+that of torchvision's COCO weights."""
 
 
 class Bottleneck(nn.Module):
-    """1x1, grouped 3x3 (which takes the stride), 1x1, and the shortcut (Xie et al. 2017)."""
+    """1x1, grouped 3x3 (which takes the stride), 1x1, and the shortcut (Xie et al. 2017).
 
-    def __init__(self, in_channels: int, planes: int, stride: int) -> None:
+    form: one of BACKBONES.
+    """
+
+    def __init__(self, in_channels: int, planes: int, stride: int, form: tuple[int, int]) -> None:
         super().__init__()
-        width = planes * _GROUP_WIDTH * _GROUPS // 64
+        groups, group_width = form
+        width = planes * group_width * groups // 64
         out_channels = planes * _EXPANSION
         self.conv1 = nn.Conv2d(in_channels, width, 1, bias=False)
         self.bn1 = FrozenBatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, 3, stride, padding=1, groups=_GROUPS, bias=False)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, padding=1, groups=groups, bias=False)
         self.bn2 = FrozenBatchNorm2d(width)
         self.conv3 = nn.Conv2d(width, out_channels, 1, bias=False)
         self.bn3 = FrozenBatchNorm2d(out_channels)
@@ -46,24 +53,26 @@ class Bottleneck(nn.Module):
         return norm_then_relu(self.bn3, y, x if self.downsample is None else self.downsample(x))
 
 
-class ResNeXt50(nn.Module):
-    """The feature extractor of ResNeXt50-32x4d, of which the top `trainable_stages` learn.
+class Body(nn.Module):
+    """The feature extractor of a backbone, of which the top `trainable_stages` learn.
 
     Args:
         trainable_stages: 0 to 5, counted from layer4 down to conv1; 3 is MLPerf's.
+        backbone: one of BACKBONES.
 
     Raises:
         ValueError: trainable_stages is not within 0 and 5.
     """
 
-    def __init__(self, trainable_stages: int) -> None:
+    def __init__(self, trainable_stages: int, backbone: str) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
         self.bn1 = FrozenBatchNorm2d(64)
-        self.layer1 = _stage(64, planes=64, blocks=3, stride=1)
-        self.layer2 = _stage(256, planes=128, blocks=4, stride=2)
-        self.layer3 = _stage(512, planes=256, blocks=6, stride=2)
-        self.layer4 = _stage(1024, planes=512, blocks=3, stride=2)
+        form = BACKBONES[backbone]
+        self.layer1 = _stage(64, 64, 3, 1, form)
+        self.layer2 = _stage(256, 128, 4, 2, form)
+        self.layer3 = _stage(512, 256, 6, 2, form)
+        self.layer4 = _stage(1024, 512, 3, 2, form)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
@@ -84,7 +93,9 @@ class ResNeXt50(nn.Module):
         return [c3, c4, self.layer4(c4)]
 
 
-def _stage(in_channels: int, planes: int, blocks: int, stride: int) -> nn.Sequential:
+def _stage(
+    in_channels: int, planes: int, blocks: int, stride: int, form: tuple[int, int]
+) -> nn.Sequential:
     out_channels = planes * _EXPANSION
-    rest = (Bottleneck(out_channels, planes, stride=1) for _ in range(blocks - 1))
-    return nn.Sequential(Bottleneck(in_channels, planes, stride), *rest)
+    rest = (Bottleneck(out_channels, planes, 1, form) for _ in range(blocks - 1))
+    return nn.Sequential(Bottleneck(in_channels, planes, stride, form), *rest)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from models.retinanet.anchors import ANCHORS_PER_CELL
-from models.retinanet.backbone import OUT_CHANNELS, ResNeXt50
+from models.retinanet.backbone import OUT_CHANNELS, Body
 from models.retinanet.fpn import CHANNELS, FeaturePyramid
 from models.retinanet.head import BothHeads, HeadOutputs, RetinaNetHead
 
@@ -17,9 +17,9 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 class BackboneWithPyramid(nn.Module):
     """The feature extractor and the pyramid over it."""
 
-    def __init__(self, trainable_stages: int) -> None:
+    def __init__(self, trainable_stages: int, backbone: str) -> None:
         super().__init__()
-        self.body = ResNeXt50(trainable_stages)
+        self.body = Body(trainable_stages, backbone)
         self.fpn = FeaturePyramid(OUT_CHANNELS)
 
     def forward(self, images: Tensor) -> list[Tensor]:
@@ -33,17 +33,18 @@ class RetinaNet(nn.Module):
 
     Args:
         num_classes: classes told apart, background not counted; 264 in MLPerf's OpenImages.
-        trainable_stages: backbone stages that learn, see `ResNeXt50`.
+        trainable_stages: backbone stages that learn, see `Body`.
+        backbone: one of `backbone.BACKBONES`; MLPerf's is ResNeXt50-32x4d.
     """
 
-    def __init__(self, num_classes: int, trainable_stages: int) -> None:
+    def __init__(self, num_classes: int, trainable_stages: int, backbone: str) -> None:
         super().__init__()
         self.mean: Tensor
         self.std: Tensor
         # Not persistent, so that state dicts have exactly torchvision's names.
         self.register_buffer("mean", torch.tensor(IMAGENET_MEAN)[:, None, None], persistent=False)
         self.register_buffer("std", torch.tensor(IMAGENET_STD)[:, None, None], persistent=False)
-        self.backbone = BackboneWithPyramid(trainable_stages)
+        self.backbone = BackboneWithPyramid(trainable_stages, backbone)
         self.head: BothHeads = RetinaNetHead(CHANNELS, ANCHORS_PER_CELL, num_classes)
 
     def forward(self, images: Tensor) -> HeadOutputs:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torchvision.models.detection import RetinaNet as TorchvisionRetinaNet
 from torchvision.models.detection.anchor_utils import AnchorGenerator
 from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
+from torchvision.ops import FrozenBatchNorm2d
 from torchvision.ops.feature_pyramid_network import LastLevelP6P7
 
 from models.retinanet.anchors import ASPECT_RATIOS, SIZES
@@ -44,7 +45,7 @@ class TorchvisionTraining:
         """Return torchvision's model with the weights ours begins with."""
         ours = self._ours.build_model()
         backbone = resnet_fpn_backbone(
-            backbone_name="resnext50_32x4d",
+            backbone_name=self._ours.backbone,
             weights=None,
             trainable_layers=self._ours.trainable_stages,
             returned_layers=[2, 3, 4],
@@ -58,6 +59,9 @@ class TorchvisionTraining:
             min_size=self._ours.image_size,
             max_size=self._ours.image_size,
         )
+        for module in model.modules():
+            if isinstance(module, FrozenBatchNorm2d):
+                module.eps = self._ours.norm_eps
         model.load_state_dict(ours.state_dict())
         return model.train()
 

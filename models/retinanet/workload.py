@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from controller.contracts.weights import NO_WEIGHTS
 from models.optimizers import build_optimizer
 from models.retinanet.anchors import anchors_by_level, grid_shapes
 from models.retinanet.backbone import STAGES_FROM_THE_TOP
 from models.retinanet.data import DetectionBatch, SyntheticDetectionData
-from models.retinanet.frozen_norm import apply_frozen_bn
+from models.retinanet.frozen_norm import FrozenBatchNorm2d, apply_frozen_bn
 from models.retinanet.head import HeadOutputs
 from models.retinanet.loss import FOCAL_LOSSES, MATCHINGS, detection_loss
 from models.retinanet.model import RetinaNet
@@ -20,23 +22,27 @@ from models.retinanet.pointwise import use_matmul
 from models.retinanet.postprocess import detect, detection_rows
 from models.retinanet.unfolded import UnfoldedHead
 from models.seeding import seeded
+from models.weights.load import load_retinanet
 
 LEARNING_RATE = 1e-4
 
 
 class RetinaNetTraining:
-    """MLPerf Training's single-stage detector on synthetic data, from seeded random weights.
+    """MLPerf Training's single-stage detector on synthetic data.
 
     Also an InferenceWorkload.
 
-    MLPerf starts from ImageNet weights and warms the learning rate up; neither changes what a
-    step computes, and nothing has to be downloaded without them.
+    MLPerf starts from ImageNet weights and warms the learning rate up. Neither changes what a step
+    computes; so weights are random by default, and nothing has to be downloaded.
 
     Args:
         image_size: side of the square images in pixels; MLPerf's is 800.
         batch_size: images in a batch.
         num_classes: 264 in MLPerf's subset of OpenImages.
         trainable_stages: backbone stages that learn, 0 to 5 from the top.
+        backbone: one of `backbone.BACKBONES`.
+        norm_eps: added to the variances of the frozen batch norms.
+        weights: path of a checkpoint, see `weights.load.load_retinanet`; or `none`.
         skip_frozen: no gradient work for the stages that don't learn; otherwise their gradients
             are computed and dropped.
         frozen_bn: form of the batch norms, see `frozen_norm.apply_frozen_bn`.
@@ -57,6 +63,9 @@ class RetinaNetTraining:
         batch_size: int,
         num_classes: int,
         trainable_stages: int,
+        backbone: str,
+        norm_eps: float,
+        weights: str,
         skip_frozen: bool,
         frozen_bn: str,
         pointwise: str,
@@ -70,6 +79,8 @@ class RetinaNetTraining:
     ) -> None:
         self.image_size = image_size
         self.trainable_stages = trainable_stages
+        self.backbone = backbone
+        self.norm_eps = norm_eps
         self.is_plain = (
             skip_frozen
             and frozen_bn == "mul_add"
@@ -78,6 +89,7 @@ class RetinaNetTraining:
             and focal_loss == matching == "reference"
         )
         """Whether all switches of model and loss have torchvision's values."""
+        self._weights = weights
         self._batch_size = batch_size
         self._num_classes = num_classes
         self._skip_frozen = skip_frozen
@@ -100,9 +112,17 @@ class RetinaNetTraining:
         return self._batch_size
 
     def build_model(self) -> RetinaNet:
-        """Return the model in fp32 and training mode; leaves the global random state alone."""
+        """Return the model in fp32 and training mode; leaves the global random state alone.
+
+        Raises WeightsUnusable.
+        """
         with seeded(self._seed):
-            model = RetinaNet(self._num_classes, self.trainable_stages)
+            model = RetinaNet(self._num_classes, self.trainable_stages, self.backbone)
+        for module in model.modules():
+            if isinstance(module, FrozenBatchNorm2d):
+                module.eps = self.norm_eps
+        if self._weights != NO_WEIGHTS:
+            load_retinanet(model, Path(self._weights))
         return self.transform(model)
 
     def transform(self, model: RetinaNet) -> RetinaNet:

@@ -9,7 +9,7 @@ from controller.contracts.explanation import Cause
 from controller.contracts.facts import FactKind, OwnFact, declaration_of
 
 TOLD_BY: Final[Mapping[Cause, tuple[str, ...]]] = {
-    Cause.MODEL: ("model_sha256", "weights", "workload_package", "input_type"),
+    Cause.MODEL: ("model_sha256", "weights", "weights_sha256", "workload_package", "input_type"),
     Cause.DATA: ("dataset_checksums", "inputs_digest", "performance_samples", "sample_bytes"),
     Cause.DELEGATE: (
         *("delegate", "delegated_nodes", "graph_nodes", "delegate_partitions"),

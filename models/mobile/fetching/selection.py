@@ -96,16 +96,18 @@ def select(tasks: Iterable[str], request: FetchRequest, entries: Iterable[Entry]
     """Return the files that a request means; raises UserError for a name that nothing has."""
     by_task: dict[str, list[Entry]] = {}
     for entry in entries:
-        if entry.workload:
+        if entry.workload or entry.is_weights:
             by_task.setdefault(entry.key.partition("/")[0], []).append(entry)
     named: list[Entry] = []
     for task in tasks:
         if task not in by_task:
-            seen = "no workload for devices has this name"
+            seen = "no workload with files has this name"
             raise UserError(f"fetch {task}", seen, f"Choose among {', '.join(sorted(by_task))}.")
         named += by_task[task]
-    _require_some("--numerics", request.numerics, {e.size for e in named if e.is_model})
-    _require_some("--dataset", request.datasets, {e.size for e in named if not e.is_model})
+    others = [e for e in named if not e.is_weights]
+    _require_some("--weights", request.weights, {e.size for e in named if e.is_weights})
+    _require_some("--numerics", request.numerics, {e.size for e in others if e.is_model})
+    _require_some("--dataset", request.datasets, {e.size for e in others if not e.is_model})
     chosen = [entry for entry in named if not entry.own and _is_wanted(entry, request)]
     web = [entry for entry in chosen if is_on_web(entry.content)]
     manual = (_manual(entry, request) for entry in chosen if not is_on_web(entry.content))
@@ -113,6 +115,8 @@ def select(tasks: Iterable[str], request: FetchRequest, entries: Iterable[Entry]
 
 
 def _is_wanted(entry: Entry, request: FetchRequest) -> bool:
+    if entry.is_weights:
+        return not request.weights or entry.size in request.weights
     if entry.is_model:
         return not request.numerics or entry.size in request.numerics
     if request.datasets:
@@ -138,7 +142,8 @@ def _merged(entries: Iterable[Entry]) -> tuple[WantedFile, ...]:
 
 
 def _manual(entry: Entry, request: FetchRequest) -> ManualFile:
-    return ManualFile(entry, asked_for=entry.is_model or bool(request.datasets))
+    asked = bool(request.weights) if entry.is_weights else entry.is_model or bool(request.datasets)
+    return ManualFile(entry, asked_for=asked)
 
 
 def _require_some(option: str, given: Iterable[str], known: Collection[str]) -> None:

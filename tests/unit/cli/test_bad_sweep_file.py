@@ -23,8 +23,8 @@ BAD_FILES = {
     "wrong type": (GOOD + b"repeats: many\n", "key repeats: 'many' is not allowed"),
     "bad name": (GOOD.replace(b"name: x", b"name: ../x"), "key name: '../x' is not allowed"),
     "unknown workload": (
-        GOOD.replace(b"retinanet_resnext50", b"retinanet"),
-        "key workload: there is no workload 'retinanet'. Did you mean retinanet_resnext50?",
+        GOOD.replace(b"retinanet_resnext50", b"retinanet_resnext"),
+        "key workload: there is no workload 'retinanet_resnext'. Did you mean retinanet_resnext50?",
     ),
     "unknown stack": (GOOD.replace(b"torch", b"jax"), "key stack: there is no stack 'jax'. Known:"),
     "unknown scenario": (GOOD.replace(b"training", b"kernel"), "key scenario"),

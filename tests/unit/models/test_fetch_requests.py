@@ -65,7 +65,8 @@ def test_surrogates_come_with_benchfarm() -> None:
     ("request_", "said"),
     [
         ({"tasks": ("mobilbert",)}, "cannot fetch mobilbert: .*Choose among deeplab"),
-        ({"tasks": ("resnet50",)}, "cannot fetch resnet50: no workload for devices"),
+        ({"tasks": ("lstm",)}, "cannot fetch lstm: no workload with files"),
+        ({"tasks": ("resnet50",), "weights": ("v9",)}, "--weights v9: .* imagenet_v1"),
         ({"tasks": (), "suite": "v9.9"}, "cannot fetch suite v9.9: .*Choose among v0.7"),
         ({"tasks": ("edsr",), "numerics": ("int4",)}, "--numerics int4: .* fp32, int8"),
         ({"tasks": ("edsr",), "datasets": ("huge",)}, "--dataset huge: .* full, lite, tiny"),

@@ -5,7 +5,7 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from models.retinanet.anchors import grid_shapes
-from models.retinanet.backbone import STAGES_FROM_THE_TOP, ResNeXt50
+from models.retinanet.backbone import STAGES_FROM_THE_TOP, Body
 from models.retinanet.frozen_norm import FrozenBatchNorm2d
 from models.retinanet.head import ClassificationHead, RegressionHead
 from models.retinanet.model import BackboneWithPyramid, RetinaNet
@@ -26,7 +26,7 @@ HEAD = 8 * CONV_256 + (256 * 9 + 1) * (9 * 264) + (256 * 9 + 1) * (9 * 4)
 
 def meta_model(trainable_stages: int = 3) -> RetinaNet:
     with torch.device("meta"):
-        return RetinaNet(num_classes=264, trainable_stages=trainable_stages)
+        return RetinaNet(264, trainable_stages, "resnext50_32x4d")
 
 
 def parameter_count(module: nn.Module) -> int:
@@ -76,7 +76,7 @@ def test_only_the_top_stages_learn(trainable_stages: int) -> None:
 @pytest.mark.parametrize("trainable_stages", [-1, 6])
 def test_impossible_stage_counts_are_refused(trainable_stages: int) -> None:
     with torch.device("meta"), pytest.raises(ValueError, match=f"={trainable_stages}:"):
-        ResNeXt50(trainable_stages)
+        Body(trainable_stages, "resnext50_32x4d")
 
 
 def test_forward_does_the_work_of_the_architecture() -> None:
@@ -136,7 +136,7 @@ def test_frozen_norm_is_batch_norm_of_fixed_statistics() -> None:
 @pytest.mark.parametrize("side", [64, 96])
 def test_pyramid_levels_have_the_shapes_anchors_expect(side: int) -> None:
     with torch.device("meta"):
-        levels = BackboneWithPyramid(3)(torch.empty(1, 3, side, side))
+        levels = BackboneWithPyramid(3, "resnext50_32x4d")(torch.empty(1, 3, side, side))
     assert [tuple(level.shape) for level in levels] == [
         (1, 256, *shape) for shape in grid_shapes(side, side)
     ]
@@ -156,7 +156,7 @@ def test_images_are_normalised_inside() -> None:
     model.mean, model.std = torch.tensor([[[0.5]]]), torch.tensor([[[0.25]]])
     assert model(torch.ones(1, 3, 1, 1)).flatten().tolist() == [2, 2, 2]
 
-    fresh = RetinaNet(num_classes=1, trainable_stages=3)
+    fresh = RetinaNet(1, 3, "resnext50_32x4d")
     assert fresh.mean.flatten().tolist() == pytest.approx([0.485, 0.456, 0.406])
     assert fresh.std.flatten().tolist() == pytest.approx([0.229, 0.224, 0.225])
 

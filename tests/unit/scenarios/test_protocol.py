@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agents.scenarios import kernel, training, training_accuracy
+from agents.scenarios import kernel, training, training_accuracy, training_quality
 from agents.scenarios.protocol import BatchedScenario, BesidePlain, Scenario
 
-SCENARIOS: dict[str, Scenario] = {"kernel": kernel, "training": training}
+SCENARIOS: dict[str, Scenario] = {
+    "kernel": kernel,
+    "training": training,
+    "training_quality": training_quality,
+}
 BESIDE: dict[str, BesidePlain] = {"training_accuracy": training_accuracy}
 BATCHED: dict[str, BatchedScenario] = {"training": training}
 

@@ -1,0 +1,120 @@
+"""`python -m tests.support.compare_detections [CHECKPOINT CLASSES]`: detections of both RetinaNets.
+
+Runs where torchvision is, as in the environment of stack ipex. Both load the same file, each in its
+own way, and look at the same 50 images: noise alone, and objects that are tiny, huge, or cut off by
+the border. Prints numbers of detections and the largest differences as JSON. Without a checkpoint,
+a trained-looking one of ResNet-50 and 91 classes is made, in torchvision's old names.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torchvision.models.detection import RetinaNet, retinanet_resnet50_fpn
+from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
+from torchvision.ops.feature_pyramid_network import LastLevelP6P7
+
+from controller.contracts.base import Scalar
+from models.retinanet.postprocess import detection_rows
+from models.retinanet.workload import RetinaNetTraining
+from tests.support.checkpoints import detector
+from tests.support.knobs import retinanet_arguments
+
+SIDE, IMAGES = 256, 50
+
+
+def scenes() -> Tensor:
+    """Return 50 images [50, 3, S, S]."""
+    generator = torch.Generator().manual_seed(5)
+    images = torch.rand(IMAGES, 3, SIDE, SIDE, generator=generator) * 0.3
+
+    def within(low: int, high: int) -> int:
+        return int(torch.randint(low, high, (), generator=generator))
+
+    for number, image in enumerate(images):
+        kind = number % 5
+        sides = {1: (4, 12), 2: (200, 256), 3: (40, 120), 4: (40, 120)}.get(kind)
+        for _ in range(within(1, 6) if sides else 0):
+            height, width = within(*sides or (1, 2)), within(*sides or (1, 2))
+            top, left = within(0, SIDE - height + 1), within(0, SIDE - width + 1)
+            if kind == 4:  # half of it is outside
+                top, left = -height // 2, SIDE - width // 2
+            colour = torch.rand(3, 1, 1, generator=generator)
+            image[:, max(top, 0) : top + height, left : left + width] = colour
+    return images
+
+
+def theirs(path: Path, classes: int, backbone: str) -> nn.Module:
+    """Return torchvision's detector with the file loaded as torchvision does."""
+    sizes = {"min_size": SIDE, "max_size": SIDE}
+    if backbone == "resnet50":
+        model: nn.Module = retinanet_resnet50_fpn(
+            weights=None, weights_backbone=None, num_classes=classes, **sizes
+        )
+    else:
+        body = resnet_fpn_backbone(
+            backbone_name=backbone,
+            weights=None,
+            returned_layers=[2, 3, 4],
+            extra_blocks=LastLevelP6P7(256, 256),
+        )
+        model = RetinaNet(body, classes, **sizes)
+    model.load_state_dict(torch.load(path, weights_only=True))
+    return model.eval()
+
+
+@torch.no_grad()
+def compare(path: Path, classes: int, backbone: str) -> dict[str, float]:
+    """Return how far the detections of one file are apart."""
+    knobs: dict[str, Scalar] = {"backbone": backbone, "num_classes": classes, "weights": str(path)}
+    workload = RetinaNetTraining(**retinanet_arguments(image_size=SIDE, batch_size=1, **knobs))
+    mine, reference = workload.build_model().eval(), theirs(path, classes, backbone)
+    counts, missed, boxes, scores = 0, 0, 0.0, 0.0
+    for image in scenes():
+        (rows,) = workload.answers(mine(image[None]))
+        (told,) = reference([image])
+        expected = detection_rows(told["boxes"], told["labels"], told["scores"])
+        counts += len(expected)
+        pairs = matched(rows, expected)
+        missed += len(rows) + len(expected) - 2 * len(pairs)
+        if len(pairs):
+            apart = (rows[pairs[:, 0]] - expected[pairs[:, 1]]).abs()
+            boxes = max(boxes, float(apart[:, :4].max()))
+            scores = max(scores, float(apart[:, 5].max()))
+    return {"detections": counts, "unmatched": missed, "boxes_px": boxes, "scores": scores}
+
+
+def matched(rows: Tensor, expected: Tensor) -> Tensor:
+    """Return the pairs [P, 2] of detections of one class whose boxes are within a pixel.
+
+    Their order may differ where scores are equal to their last bits.
+    """
+    if not len(rows) or not len(expected):
+        return torch.empty(0, 2, dtype=torch.long)
+    apart = (rows[:, None, :4] - expected[None, :, :4]).abs().amax(2)
+    apart += 100 * (rows[:, None, 5] - expected[None, :, 5]).abs()  # boxes may be equal
+    apart += torch.where(rows[:, None, 4] == expected[None, :, 4], 0.0, torch.inf)
+    number = torch.arange(len(expected))
+    nearest = apart.argmin(0)
+    mutual = (apart.argmin(1)[nearest] == number) & (apart[nearest, number] < 1)
+    return torch.stack((nearest, number), dim=1)[mutual]
+
+
+def main() -> None:
+    if len(sys.argv) > 1:
+        found = compare(Path(sys.argv[1]), int(sys.argv[2]), "resnext50_32x4d")
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "weights.pth"
+            torch.save(detector("resnet50", 91, seed=7, old=True), path)
+            found = compare(path, 91, "resnet50")
+    sys.stdout.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()
