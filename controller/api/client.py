@@ -80,7 +80,7 @@ class ApiClient:
                     content += chunk
                     if len(content) > MAX_ANSWER_BYTES:
                         raise self._stranger(f"its answer is longer than {MAX_ANSWER_BYTES} bytes")
-        except httpx.TransportError as error:
+        except (httpx.TransportError, httpx.InvalidURL) as error:
             raise self._away(error) from error
         if response.status_code != httpx.codes.OK:
             raise self._refused(response.status_code, content)
@@ -112,7 +112,7 @@ class ApiClient:
     def _tried(self) -> str:
         return f"ask the farm at {self._context.url}"
 
-    def _away(self, error: httpx.TransportError) -> FarmUnavailable:
+    def _away(self, error: Exception) -> FarmUnavailable:
         said = str(error) or type(error).__name__
         if "CERTIFICATE_VERIFY_FAILED" in said:
             seen = "its certificate is not the one that `benchfarm login` was shown"
@@ -136,8 +136,8 @@ def certificate_of(url: str) -> str:
             context.wrap_socket(plain, server_hostname=parts.hostname) as connection,
         ):
             shown = connection.getpeercert(binary_form=True)
-    except OSError as error:
-        seen = error.strerror or str(error)
+    except (OSError, UnicodeError) as error:  # the latter of a host that can be none
+        seen = getattr(error, "strerror", None) or str(error)
         remedy = "Check the address, and that it is served."
         raise FarmUnavailable(f"connect to {url}", seen, remedy) from error
     return ssl.DER_cert_to_PEM_cert(shown or b"")

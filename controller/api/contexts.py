@@ -6,12 +6,14 @@ A context pins the server's certificate: its bytes are kept beside it, and nothi
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import re
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Final, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
@@ -31,7 +33,7 @@ class FarmContext(Contract):
 
     url: str
     """https://HOST:PORT, or http:// of loopback."""
-    token: Annotated[str, Field(min_length=1, max_length=200)]
+    token: Annotated[str, Field(max_length=200, pattern=r"^[!-~]+$")]
     certificate: str = ""
     """The server's certificate, PEM; empty without TLS."""
 
@@ -39,6 +41,8 @@ class FarmContext(Contract):
     def _is_pinned(self) -> Self:
         if self.url.startswith("https:") and not self.certificate:
             raise ValueError("no certificate is pinned")
+        if not is_private(self.url):
+            raise ValueError("others could read the token")
         return self
 
     def trust(self) -> ssl.SSLContext | bool:
@@ -63,6 +67,17 @@ class _Kept(Contract):
 def fingerprint_of(certificate: str) -> str:
     """Return the SHA-256 of a PEM certificate as AB:CD:…; raises ValueError."""
     return hashlib.sha256(ssl.PEM_cert_to_DER_cert(certificate)).digest().hex(":").upper()
+
+
+def is_private(url: str) -> bool:
+    """Return whether nobody else can read what is sent to an address: over TLS, or loopback."""
+    if url.startswith("https://"):
+        return True
+    host = urlsplit(url).hostname or "" if url.startswith("http://") else ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def is_same(one: str, other: str) -> bool:
@@ -101,9 +116,11 @@ def read_context(name: str, environ: Mapping[str, str]) -> FarmContext:
         kept = _Kept.model_validate_json(checked_json(text, MOST_BYTES))
         certificate = ""
         if kept.fingerprint:
-            certificate = _certificate_beside(file).read_text(encoding="ascii")
-            if not is_same(fingerprint_of(certificate), kept.fingerprint):
+            beside = _certificate_beside(file).read_text(encoding="ascii")
+            if not is_same(fingerprint_of(beside), kept.fingerprint):
                 raise UserError(tried, "the certificate beside it is another one", remedy)
+            # Without what may follow it there, which the fingerprint leaves out.
+            certificate = ssl.DER_cert_to_PEM_cert(ssl.PEM_cert_to_DER_cert(beside))
         return FarmContext(url=kept.url, token=kept.token, certificate=certificate)
     except OSError as error:
         raise UserError(tried, error.strerror or str(error), remedy) from error

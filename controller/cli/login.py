@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from controller.api.contexts import (
     USUAL,
     FarmContext,
     fingerprint_of,
+    is_private,
     is_same,
     keep_context,
 )
@@ -55,19 +55,15 @@ def login(
 
 
 def _address(url: str) -> str:
-    address = web_address(f"log in at {url!r}", url)
-    parts = urlsplit(address)
-    if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
-        seen = "without TLS, others on the network can read the token"
-        raise UserError(f"log in at {url!r}", seen, "Write https://HOST:PORT.")
+    """Return scheme, host and port of an address, as contexts have them; raises UserError."""
+    tried, remedy = f"log in at {url!r}", "Write https://HOST:PORT."
+    parts = urlsplit(web_address(tried, url))
+    if parts.path or parts.query or parts.fragment or "@" in parts.netloc or not url.isprintable():
+        raise UserError(tried, "it is more than a host and a port", remedy)
+    address = f"{parts.scheme}://{parts.netloc}"  # urlsplit has the scheme in small letters
+    if not is_private(address):
+        raise UserError(tried, "without TLS, others on the network can read the token", remedy)
     return address
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _confirm(address: str, shown: str, expected: str | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from controller.api.certificate import Certificate, fingerprint_of, own_certificate, tls_of
+from controller.api.certificate import (
+    Certificate,
+    fingerprint_of,
+    make_certificate,
+    own_certificate,
+    tls_of,
+)
 from controller.api.contexts import FarmContext, is_same, keep_context, read_context
 from controller.api.server import ApiOptions
 from controller.contracts.errors import UserError
@@ -135,7 +142,33 @@ def test_what_has_no_answer_elsewhere_says_so(laptop: Laptop) -> None:
         assert "default" in said, said
 
 
-@pytest.mark.parametrize("url", ["http://192.0.2.1:8443", "ftp://x:1", "farm", "https://"])
+@pytest.mark.parametrize("scheme", ["HTTPS", "Https"])
+def test_the_certificate_is_compared_however_the_address_is_written(
+    laptop: Laptop, scheme: str
+) -> None:
+    address = laptop.api.url.replace("https", scheme)
+    other = laptop.fingerprint.replace("A", "B").replace("0", "1")
+    said = laptop.complains("login", address, "--fingerprint", other, BENCHFARM_TOKEN=TOKEN)
+    assert laptop.fingerprint in said
+    assert "Give --fingerprint" in laptop.complains("login", address, BENCHFARM_TOKEN=TOKEN)
+    assert not laptop.config.exists()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://192.0.2.1:8443",
+        "HTTP://192.0.2.1:8443",
+        "ftp://x:1",
+        "farm",
+        "https://",
+        "https://h:1/api/v1",
+        "https://h:1/?x=1",
+        "https://h:1#x",
+        "https://ann:secret@h:1",
+        "https://127.0.0.1:84\n43",
+    ],
+)
 def test_an_address_that_cannot_be_trusted_is_refused(laptop: Laptop, url: str) -> None:
     assert "cannot log in at" in laptop.complains("login", url, BENCHFARM_TOKEN=TOKEN)
 
@@ -166,6 +199,40 @@ def test_a_context_is_read_only_from_the_users_own_whole_files(tmp_path: Path) -
     for name in ("", "../x", "a/b", ".x", "x" * 65):
         with pytest.raises(UserError, match="no name of one"):
             read_context(name, environ)
+
+
+@pytest.mark.parametrize("host", ["a..b", f"{'a' * 70}.example"])
+def test_a_host_that_can_be_none_is_one_line(laptop: Laptop, host: str) -> None:
+    call = ("login", f"https://{host}:1", "--fingerprint", laptop.fingerprint)
+    assert f"cannot connect to https://{host}:1" in laptop.complains(*call, BENCHFARM_TOKEN=TOKEN)
+
+
+@pytest.mark.parametrize(
+    "url", ["HTTPS://h:1", "http://h:1", "HTTP://127.0.0.1:1", "ftp://127.0.0.1:1", "h:1", ""]
+)
+def test_no_context_sends_its_token_where_others_read_it(tmp_path: Path, url: str) -> None:
+    environ = {"XDG_CONFIG_HOME": str(tmp_path)}
+    file = keep_context("x", FarmContext(url="http://127.0.0.1:1", token="t"), environ)
+    assert read_context("x", environ).url == "http://127.0.0.1:1"
+    kept = json.loads(file.read_text())
+    for damage in ({"url": url}, {"token": "a\nb"}, {"token": "tökén"}, {"token": ""}):
+        file.write_text(json.dumps({**kept, **damage}))
+        with pytest.raises(UserError, match="damaged"):
+            read_context("x", environ)
+
+
+def test_only_the_pinned_certificate_of_a_file_is_trusted(tmp_path: Path) -> None:
+    environ = {"XDG_CONFIG_HOME": str(tmp_path)}
+    pinned, _ = make_certificate("h", datetime.now(UTC))
+    while "=" not in pinned:  # Base64 that ends so hides what follows it
+        pinned, _ = make_certificate("h", datetime.now(UTC))
+    file = keep_context("x", FarmContext(url="https://h:1", token="t", certificate=pinned), environ)
+    other, _ = make_certificate("other", datetime.now(UTC))
+    file.with_suffix(".pem").write_text(pinned + other)
+    trusted = read_context("x", environ).trust()
+    assert isinstance(trusted, ssl.SSLContext)
+    assert trusted.get_ca_certs(binary_form=True) == []  # none of them may sign others
+    assert trusted.cert_store_stats()["x509"] == 1
 
 
 @pytest.mark.parametrize(

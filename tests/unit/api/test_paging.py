@@ -126,6 +126,7 @@ def test_the_pages_of_the_store_are_the_results_that_a_filter_keeps(
         page = store.result_page(wanted, PageRequest(size, after, by_start, descending))
         seen += page.results
         assert len(page.results) <= size
+        assert len(seen) <= len(store.results()), "a page begins behind the one before"
         assert page.left_out == 0
         if page.last is None:
             break
