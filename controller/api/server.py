@@ -34,13 +34,14 @@ from controller.api.rates import Rate, RateLimit
 from controller.api.reads import Ids, Reading
 from controller.api.routes import DESCRIPTION, PREFIX, READS, WRITES, ReadRoute, WriteRoute
 from controller.contracts.base import Contract, canonical_json
-from controller.contracts.errors import StoreUnavailable, UserError
+from controller.contracts.errors import HomeUnusable, NotFound, StoreUnavailable, UserError
 from controller.contracts.records import Scope
 from controller.metrics.web_server import (
     HEAD_TIMEOUT_S,
     WebServer,
     answered,
     listen,
+    once_per_period,
     serve,
     turned_away,
 )
@@ -159,6 +160,7 @@ class _Server:
         self._known: frozenset[str] = frozenset()
         self._known_at = -math.inf
         self._listing = asyncio.Lock()
+        self._log = once_per_period(log)
         self._description = canonical_json(description(version)).encode()
 
     def guard(self) -> Middleware:
@@ -175,8 +177,8 @@ class _Server:
                 refusal = _too_fast(wait.seconds)
                 return await turned_away(request, refusal) if wait.stranger else refusal
             except (UserError, StoreUnavailable) as error:
-                if isinstance(error, StoreUnavailable):
-                    log.error("%s %s: %s", request.method, request.path[:LONGEST], error)
+                if isinstance(error, StoreUnavailable | HomeUnusable):
+                    self._log.error("the store cannot be read: %s", error)
                 return _refused(problem_of(error))
             except web.HTTPException as error:
                 return _of_aiohttp(request, error)
@@ -193,8 +195,8 @@ class _Server:
             raise _Wait(wait_s, stranger=True)
         try:
             caller = await self._in_turn(self._caller, said)
-        except Unauthenticated:
-            self._strangers.take(address)
+        except (Unauthenticated, StoreUnavailable, HomeUnusable):
+            self._strangers.take(address)  # whoever it is, if the store can't tell
             raise
         if wait_s := self._callers.take(caller.name):
             raise _Wait(wait_s, stranger=False)
@@ -209,16 +211,22 @@ class _Server:
         async with self._listing:
             now = self._options.clock()
             if now - self._known_at >= KNOWN_FOR_S:
+                self._known_at = now  # also if it fails: those who were known stay so
                 self._known = await self._in_turn(self._digests)
-                self._known_at = now
         given = bearer(authorization)
         return given is not None and digest_of(given) in self._known
 
+    def _store(self) -> SqliteReader:
+        try:
+            return self._source.reader()
+        except NotFound as error:  # it was there when this server began
+            raise HomeUnusable(error.tried, error.seen, error.remedy) from error
+
     def _digests(self) -> frozenset[str]:
-        return known_digests(self._source.reader(), self._home)
+        return known_digests(self._store(), self._home)
 
     def _caller(self, authorization: str) -> Caller:
-        return caller_of(authorization, self._source.reader(), self._home)
+        return caller_of(authorization, self._store(), self._home)
 
     def reading(self, route: ReadRoute[Any]) -> Handler:
         """Return the handler of a GET route."""
@@ -252,13 +260,13 @@ class _Server:
         return _tagged(request, self._description)
 
     def _read(self, route: ReadRoute[Any], asked: NoQuery, ids: Ids) -> bytes:
-        found = route.work(Reading(self._source.reader(), self._home), asked, ids)
+        found = route.work(Reading(self._store(), self._home), asked, ids)
         return _json(found)
 
     def _write(
         self, route: WriteRoute[Any], caller: Caller, body: Contract | None, ids: Ids
     ) -> bytes:
-        farm = Reading(self._source.reader(), self._home)
+        farm = Reading(self._store(), self._home)
         return _json(route.work(farm, caller, body, ids))
 
     async def _in_turn(self, work: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401

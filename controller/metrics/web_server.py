@@ -20,6 +20,7 @@ from functools import partial
 from typing import Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from controller.contracts.errors import UserError
@@ -73,6 +74,26 @@ class OncePerPeriod(logging.Filter):
         self._logged[cause] = (now, 0)
         if left_out:
             record.msg = f"{record.msg} (and {left_out} times since the last such line)"
+        return True
+
+
+def once_per_period(parent: logging.Logger) -> logging.Logger:
+    """Return a new logger whose records reach another one once for each cause and period."""
+    quiet = logging.Logger(parent.name)
+    quiet.parent = parent
+    quiet.addFilter(OncePerPeriod(LOG_PERIOD_S))
+    return quiet
+
+
+class WithoutRequests(logging.Filter):
+    """A filter that leaves out what aiohttp repeats of a malformed request: it may be a token."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """See logging.Filter."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, HttpProcessingError):
+            record.exc_info, record.exc_text = None, None
+            record.msg = f"{record.msg}: it is no proper HTTP ({type(error).__name__})"
         return True
 
 
@@ -189,9 +210,8 @@ async def serve(
 
     handler_cancellation: see web.AppRunner. tls: the server's side of TLS; None: without.
     """
-    quiet = logging.Logger(__name__)
-    quiet.parent = log
-    quiet.addFilter(OncePerPeriod(LOG_PERIOD_S))
+    quiet = once_per_period(log)
+    quiet.addFilter(WithoutRequests())  # after it, which tells causes apart by their exceptions
     app[CONNECTIONS] = connections = Connections(quiet, MAX_WITHOUT_TOKEN)
     runner = web.AppRunner(
         app,

@@ -195,6 +195,27 @@ def test_heads_that_are_none(api: Served, said: bytes, status: bytes) -> None:
     assert spoken(api, said).split(b" ")[1] == status
 
 
+TOKEN = SECRETS[Scope.SUBMITTER].encode()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Authorization: Bearer %b\x01" % TOKEN,
+        b"Authorization : Bearer %b" % TOKEN,
+        b"Authorization: Bearer %b%b" % (TOKEN, b"x" * 10_000),
+    ],
+)
+def test_the_log_has_no_token_of_a_malformed_request(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, line: bytes
+) -> None:
+    with served(prepared(tmp_path / "home", sweeps=0), options()) as api:
+        said = b"\r\n".join([b"GET /api/v1/agents HTTP/1.1", b"Host: x", line, b"", b""])
+        assert spoken(api, said).split(b" ")[1] == b"400"
+    assert "it is no proper HTTP" in caplog.text
+    assert TOKEN.decode()[:8] not in caplog.text
+
+
 def test_connections_without_a_token_keep_nobody_out(api: Served) -> None:
     host, port = api.url.rpartition("/")[2].split(":")
     with ExitStack() as stack:

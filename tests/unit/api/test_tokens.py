@@ -14,6 +14,7 @@ import pytest
 
 from controller.api.identity import Caller, caller_of, require
 from controller.api.problems import Unauthenticated
+from controller.api.rates import Rate
 from controller.api.routes import PREFIX, READS, WRITES
 from controller.api.server import ApiOptions, serve_api
 from controller.contracts.administration import NewToken, NewTokenRequest
@@ -146,6 +147,42 @@ def test_a_store_that_takes_the_place_of_another_is_read(api: Served, tmp_path: 
         Path(f"{api.home.store}{end}").unlink(missing_ok=True)
     other.store.replace(api.home.store)
     assert api.get("/sweeps").json()["items"] == []
+
+
+def spoil(home: Home, kind: str) -> None:
+    for end in ("", "-wal", "-shm"):
+        Path(f"{home.store}{end}").unlink(missing_ok=True)
+    if kind != "gone":
+        home.store.write_bytes(b"" if kind == "empty" else b"no database" * 1000)
+
+
+@pytest.mark.parametrize("kind", ["gone", "empty", "another's"])
+def test_a_store_that_is_lost_while_it_is_served_is_503_and_names_no_file(
+    api: Served, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    described = Described()
+    assert api.get("/sweeps").status_code == 200
+    spoil(api.home, kind)
+    for scope in (Scope.VIEWER, None):
+        for route in READS:
+            answer = api.get(route.path, scope)
+            assert answer.status_code == 503
+            assert described.objection("GET", route.path, answer) == ""
+            assert str(api.home.path) not in answer.text
+    (line,) = [one for one in caplog.messages if str(api.home.store) in one]
+    assert "the store cannot be read" in line
+
+
+def test_who_guesses_tokens_waits_also_while_the_store_cannot_be_read(tmp_path: Path) -> None:
+    strict = ApiOptions(LOOPBACK, 0, rate=UNLIMITED, strangers=Rate(0.1, 2), clock=lambda: 0.0)
+    with served(prepared(tmp_path / "home", sweeps=1), strict) as api:
+        assert [api.get("/agents", None).status_code for _ in range(3)] == [401, 401, 429]
+        assert api.get("/agents").status_code == 200
+    with served(prepared(tmp_path / "other", sweeps=1), strict) as api:
+        assert api.get("/agents").status_code == 200
+        spoil(api.home, "another's")
+        statuses = [api.get("/agents", None).status_code for _ in range(5)]
+        assert statuses == [503, 503, 503, 429, 429], "the third tries whether it can be read again"
 
 
 @pytest.mark.parametrize("scope", Scope)
