@@ -60,6 +60,10 @@ KNOWN_FOR_S: Final = 1.0
 """For so long, the tokens that were read are used to turn away who guesses them."""
 AT_ONCE: Final = 4
 """Requests that read the store at the same time; others wait for their turn."""
+WRITES_AT_ONCE: Final = 2
+"""Requests that ask the controller at the same time: if it is stuck, readers have their turns."""
+END_S: Final = 5.0
+"""For so long, requests under way are waited for when the server ends."""
 MAX_BODY_BYTES: Final = 2**18
 BODY_TIMEOUT_S: Final = 30.0
 CALLER: Final = web.RequestKey("api_caller", Caller)
@@ -80,6 +84,7 @@ class ApiOptions:
     max_body_bytes: int = MAX_BODY_BYTES
     body_timeout_s: float = BODY_TIMEOUT_S
     head_timeout_s: float = HEAD_TIMEOUT_S
+    end_s: float = END_S
     clock: Callable[[], float] = time.monotonic
     """Seconds; never steps back."""
 
@@ -114,7 +119,7 @@ async def serve_api(home: Home, version: str, options: ApiOptions) -> WebServer:
         remedy = "Give an address of this host and a free port."
         seen = error.strerror or str(error)
         raise UserError(f"listen on {options.host}:{options.port}", seen, remedy) from error
-    return await serve(app, listener, options.head_timeout_s, tls=options.tls)
+    return await serve(app, listener, options.head_timeout_s, tls=options.tls, end_s=options.end_s)
 
 
 class Source:
@@ -155,6 +160,7 @@ class _Server:
         self._source = source
         self._options = options
         self._reading = asyncio.Semaphore(AT_ONCE)
+        self._writing = asyncio.Semaphore(WRITES_AT_ONCE)
         self._callers = RateLimit(options.rate, options.clock)
         self._strangers = RateLimit(options.strangers, options.clock)
         self._known: frozenset[str] = frozenset()
@@ -249,7 +255,8 @@ class _Server:
             if route.body:
                 body = await read_body(route.body, request, self._options.body_timeout_s)
             ids = dict(request.match_info)
-            made = await self._in_turn(self._write, route, caller, body, ids)
+            async with self._writing:
+                made = await asyncio.to_thread(self._write, route, caller, body, ids)
             return web.Response(body=made, content_type="application/json", headers=SAFE)
 
         return handle

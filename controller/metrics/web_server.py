@@ -38,6 +38,7 @@ RECEIVE_BUFFER_BYTES: Final = 2**15
 UNKNOWN_PEER_BYTES: Final = 2**11
 """Bytes of a peer without a token that are parsed at once: small chunks are slow to parse."""
 CALLER_BYTES: Final = 2**16
+END_S: Final = 60.0
 BACKLOG: Final = 128
 LINGER_S: Final = 1.0
 MAX_DISCARDED_BYTES: Final = 2**21
@@ -205,10 +206,12 @@ async def serve(
     *,
     handler_cancellation: bool = False,
     tls: ssl.SSLContext | None = None,
+    end_s: float = END_S,
 ) -> WebServer:
     """Serve an application whose middleware calls `answered` once it knows the caller.
 
-    handler_cancellation: see web.AppRunner. tls: the server's side of TLS; None: without.
+    handler_cancellation: see web.AppRunner. tls: the server's side of TLS; None: without. end_s:
+    for how long a cleanup waits for requests under way.
     """
     quiet = once_per_period(log)
     quiet.addFilter(WithoutRequests())  # after it, which tells causes apart by their exceptions
@@ -222,6 +225,7 @@ async def serve(
         lingering_time=LINGER_S,
         max_headers=MAX_HEADERS,
         handler_cancellation=handler_cancellation,
+        shutdown_timeout=end_s,
     )
     await runner.setup()
     assert runner.server is not None

@@ -6,6 +6,7 @@ import gzip
 import json
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -170,6 +171,23 @@ def test_a_body_that_does_not_come_is_not_waited_for(api: Served) -> None:
     line = f"POST {PREFIX}/sweeps HTTP/1.1".encode()
     kind, length = b"Content-Type: application/json", b"Content-Length: 100"
     assert spoken(api, request_of(line, kind, length)).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_body_that_does_not_come_does_not_delay_the_end(tmp_path: Path) -> None:
+    line = f"POST {PREFIX}/sweeps HTTP/1.1".encode()
+    kind, length, more = (
+        b"Content-Type: application/json",
+        b"Content-Length: 9",
+        b"Expect: 100-continue",
+    )
+    patient = options(body_timeout_s=10 * PATIENCE_S, end_s=0.1)
+    with ExitStack() as stack, served(prepared(tmp_path / "home", sweeps=0), patient) as api:
+        host, port = api.url.rpartition("/")[2].split(":")
+        connection = stack.enter_context(socket.create_connection((host, int(port)), PATIENCE_S))
+        connection.sendall(request_of(line, kind, length, more))
+        assert connection.recv(99).startswith(b"HTTP/1.1 100 ")
+        began = time.monotonic()
+    assert time.monotonic() - began < PATIENCE_S / 8
 
 
 @pytest.mark.parametrize(

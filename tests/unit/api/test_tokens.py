@@ -321,6 +321,37 @@ async def test_without_a_controller_reading_works_and_writing_says_so(tmp_path: 
         await server.cleanup()
 
 
+async def test_readers_do_not_wait_for_a_controller_that_is_stuck(tmp_path: Path) -> None:
+    asked, ended = asyncio.Semaphore(0), asyncio.Event()
+
+    async def never_answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.release()
+        await ended.wait()
+        writer.close()
+
+    body = {"sweep": builders.sweep().model_dump(mode="json")}
+    home = prepared(tmp_path / "home", sweeps=1)
+    stuck = await asyncio.start_server(never_answer, LOOPBACK)
+    address = "http://{}:{}".format(*stuck.sockets[0].getsockname())
+    endpoint = Endpoint(url=address, version=VERSION, pid=1)
+    write_private(home.endpoint_file, endpoint.model_dump_json())
+    server = await serve_api(home, VERSION, ApiOptions(LOOPBACK, 0))
+    url = f"http://{LOOPBACK}:{server.address[1]}{PREFIX}"
+    try:
+        async with httpx.AsyncClient(headers=bearing(SECRETS[Scope.SUBMITTER]), timeout=60) as web:
+            posts = [asyncio.create_task(web.post(f"{url}/sweeps", json=body)) for _ in range(8)]
+            for _ in range(2):
+                await asked.acquire()
+            assert (await web.get(f"{url}/sweeps")).status_code == 200
+            assert not any(post.done() for post in posts)
+            ended.set()
+            stuck.close()
+            assert {post.status_code for post in await asyncio.gather(*posts)} == {503}
+    finally:
+        stuck.close()
+        await server.cleanup()
+
+
 async def test_scopes_hold_at_the_controller_too(tmp_path: Path) -> None:
     async with farm_and_api(tmp_path / "home") as (box, tokens, _, home):
         url = home.endpoint().url
