@@ -38,6 +38,7 @@ from controller.contracts.errors import HomeUnusable, NotFound, StoreUnavailable
 from controller.contracts.records import Scope
 from controller.metrics.web_server import (
     HEAD_TIMEOUT_S,
+    SEND_S,
     WebServer,
     answered,
     listen,
@@ -85,6 +86,7 @@ class ApiOptions:
     body_timeout_s: float = BODY_TIMEOUT_S
     head_timeout_s: float = HEAD_TIMEOUT_S
     end_s: float = END_S
+    send_s: float = SEND_S
     clock: Callable[[], float] = time.monotonic
     """Seconds; never steps back."""
 
@@ -119,7 +121,12 @@ async def serve_api(home: Home, version: str, options: ApiOptions) -> WebServer:
         remedy = "Give an address of this host and a free port."
         seen = error.strerror or str(error)
         raise UserError(f"listen on {options.host}:{options.port}", seen, remedy) from error
-    return await serve(app, listener, options.head_timeout_s, tls=options.tls, end_s=options.end_s)
+    return await serve(
+        *(app, listener, options.head_timeout_s),
+        tls=options.tls,
+        end_s=options.end_s,
+        send_s=options.send_s,
+    )
 
 
 class Source:

@@ -39,6 +39,8 @@ UNKNOWN_PEER_BYTES: Final = 2**11
 """Bytes of a peer without a token that are parsed at once: small chunks are slow to parse."""
 CALLER_BYTES: Final = 2**16
 END_S: Final = 60.0
+SEND_S: Final = 300.0
+"""Time limit for a peer to read an answer, which is in memory until then."""
 BACKLOG: Final = 128
 LINGER_S: Final = 1.0
 MAX_DISCARDED_BYTES: Final = 2**21
@@ -113,6 +115,7 @@ class Connections:
 
     log: logging.Logger
     limit: int
+    send_s: float = SEND_S
     _peers: dict[asyncio.Transport, str] = field(default_factory=dict)
     _callers: dict[asyncio.Transport, str] = field(default_factory=dict)
 
@@ -207,15 +210,16 @@ async def serve(
     handler_cancellation: bool = False,
     tls: ssl.SSLContext | None = None,
     end_s: float = END_S,
+    send_s: float = SEND_S,
 ) -> WebServer:
     """Serve an application whose middleware calls `answered` once it knows the caller.
 
     handler_cancellation: see web.AppRunner. tls: the server's side of TLS; None: without. end_s:
-    for how long a cleanup waits for requests under way.
+    for how long a cleanup waits for requests under way. send_s: time limit to read an answer.
     """
     quiet = once_per_period(log)
     quiet.addFilter(WithoutRequests())  # after it, which tells causes apart by their exceptions
-    app[CONNECTIONS] = connections = Connections(quiet, MAX_WITHOUT_TOKEN)
+    app[CONNECTIONS] = connections = Connections(quiet, MAX_WITHOUT_TOKEN, send_s)
     runner = web.AppRunner(
         app,
         access_log=None,
@@ -311,9 +315,16 @@ async def answered(request: web.Request, caller: str, handler: Handler) -> web.S
 
 
 async def _sent(request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+    connections = request.app[CONNECTIONS]
     with suppress(ConnectionError):  # the peer has left, which aiohttp notices, too
-        await response.prepare(request)
-        await response.write_eof()
+        try:
+            async with asyncio.timeout(connections.send_s):
+                await response.prepare(request)
+                await response.write_eof()
+        except TimeoutError:
+            connections.log.warning("%s has not read its answer in time", request.remote)
+            if request.transport:
+                request.transport.abort()
     return response
 
 
