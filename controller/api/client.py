@@ -116,6 +116,8 @@ class ApiClient:
         said = str(error) or type(error).__name__
         if "CERTIFICATE_VERIFY_FAILED" in said:
             seen = "its certificate is not the one that `benchfarm login` was shown"
+            if "has expired" in said:
+                seen = "its certificate has expired"
             remedy = "Ask the administrator for the fingerprint, then run `benchfarm login` again."
             return FarmUnavailable(self._tried, seen, remedy)
         return FarmUnavailable(self._tried, said, "Check the address, and that it is served.")

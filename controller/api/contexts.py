@@ -51,8 +51,24 @@ class FarmContext(Contract):
             return False
         context = ssl.create_default_context(cadata=self.certificate)
         context.check_hostname = False  # the certificate itself is known
+        context.sslsocket_class = _only(ssl.PEM_cert_to_DER_cert(self.certificate))
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # also one that another signed
         return context
+
+
+def _only(pinned: bytes) -> type[ssl.SSLSocket]:
+    """Return a kind of connection to none but the server that shows a certificate, DER.
+
+    A context alone would also trust whatever that certificate has signed.
+    """
+
+    class Pinned(ssl.SSLSocket):
+        def do_handshake(self, block: bool = False) -> None:
+            super().do_handshake(block)
+            if self.getpeercert(binary_form=True) != pinned:
+                raise ssl.SSLCertVerificationError("CERTIFICATE_VERIFY_FAILED: not the pinned one")
+
+    return Pinned
 
 
 class _Kept(Contract):

@@ -34,13 +34,15 @@ from controller.api.rates import Rate, RateLimit
 from controller.api.reads import Ids, Reading
 from controller.api.routes import DESCRIPTION, PREFIX, READS, WRITES, ReadRoute, WriteRoute
 from controller.contracts.base import Contract, canonical_json
-from controller.contracts.errors import StoreUnavailable, UserError
+from controller.contracts.errors import HomeUnusable, NotFound, StoreUnavailable, UserError
 from controller.contracts.records import Scope
 from controller.metrics.web_server import (
     HEAD_TIMEOUT_S,
+    SEND_S,
     WebServer,
     answered,
     listen,
+    once_per_period,
     serve,
     turned_away,
 )
@@ -59,6 +61,10 @@ KNOWN_FOR_S: Final = 1.0
 """For so long, the tokens that were read are used to turn away who guesses them."""
 AT_ONCE: Final = 4
 """Requests that read the store at the same time; others wait for their turn."""
+WRITES_AT_ONCE: Final = 2
+"""Requests that ask the controller at the same time: if it is stuck, readers have their turns."""
+END_S: Final = 5.0
+"""For so long, requests under way are waited for when the server ends."""
 MAX_BODY_BYTES: Final = 2**18
 BODY_TIMEOUT_S: Final = 30.0
 CALLER: Final = web.RequestKey("api_caller", Caller)
@@ -79,6 +85,8 @@ class ApiOptions:
     max_body_bytes: int = MAX_BODY_BYTES
     body_timeout_s: float = BODY_TIMEOUT_S
     head_timeout_s: float = HEAD_TIMEOUT_S
+    end_s: float = END_S
+    send_s: float = SEND_S
     clock: Callable[[], float] = time.monotonic
     """Seconds; never steps back."""
 
@@ -113,7 +121,12 @@ async def serve_api(home: Home, version: str, options: ApiOptions) -> WebServer:
         remedy = "Give an address of this host and a free port."
         seen = error.strerror or str(error)
         raise UserError(f"listen on {options.host}:{options.port}", seen, remedy) from error
-    return await serve(app, listener, options.head_timeout_s, tls=options.tls)
+    return await serve(
+        *(app, listener, options.head_timeout_s),
+        tls=options.tls,
+        end_s=options.end_s,
+        send_s=options.send_s,
+    )
 
 
 class Source:
@@ -154,11 +167,13 @@ class _Server:
         self._source = source
         self._options = options
         self._reading = asyncio.Semaphore(AT_ONCE)
+        self._writing = asyncio.Semaphore(WRITES_AT_ONCE)
         self._callers = RateLimit(options.rate, options.clock)
         self._strangers = RateLimit(options.strangers, options.clock)
         self._known: frozenset[str] = frozenset()
         self._known_at = -math.inf
         self._listing = asyncio.Lock()
+        self._log = once_per_period(log)
         self._description = canonical_json(description(version)).encode()
 
     def guard(self) -> Middleware:
@@ -175,8 +190,8 @@ class _Server:
                 refusal = _too_fast(wait.seconds)
                 return await turned_away(request, refusal) if wait.stranger else refusal
             except (UserError, StoreUnavailable) as error:
-                if isinstance(error, StoreUnavailable):
-                    log.error("%s %s: %s", request.method, request.path[:LONGEST], error)
+                if isinstance(error, StoreUnavailable | HomeUnusable):
+                    self._log.error("the store cannot be read: %s", error)
                 return _refused(problem_of(error))
             except web.HTTPException as error:
                 return _of_aiohttp(request, error)
@@ -193,8 +208,8 @@ class _Server:
             raise _Wait(wait_s, stranger=True)
         try:
             caller = await self._in_turn(self._caller, said)
-        except Unauthenticated:
-            self._strangers.take(address)
+        except (Unauthenticated, StoreUnavailable, HomeUnusable):
+            self._strangers.take(address)  # whoever it is, if the store can't tell
             raise
         if wait_s := self._callers.take(caller.name):
             raise _Wait(wait_s, stranger=False)
@@ -209,16 +224,22 @@ class _Server:
         async with self._listing:
             now = self._options.clock()
             if now - self._known_at >= KNOWN_FOR_S:
+                self._known_at = now  # also if it fails: those who were known stay so
                 self._known = await self._in_turn(self._digests)
-                self._known_at = now
         given = bearer(authorization)
         return given is not None and digest_of(given) in self._known
 
+    def _store(self) -> SqliteReader:
+        try:
+            return self._source.reader()
+        except NotFound as error:  # it was there when this server began
+            raise HomeUnusable(error.tried, error.seen, error.remedy) from error
+
     def _digests(self) -> frozenset[str]:
-        return known_digests(self._source.reader(), self._home)
+        return known_digests(self._store(), self._home)
 
     def _caller(self, authorization: str) -> Caller:
-        return caller_of(authorization, self._source.reader(), self._home)
+        return caller_of(authorization, self._store(), self._home)
 
     def reading(self, route: ReadRoute[Any]) -> Handler:
         """Return the handler of a GET route."""
@@ -241,7 +262,8 @@ class _Server:
             if route.body:
                 body = await read_body(route.body, request, self._options.body_timeout_s)
             ids = dict(request.match_info)
-            made = await self._in_turn(self._write, route, caller, body, ids)
+            async with self._writing:
+                made = await asyncio.to_thread(self._write, route, caller, body, ids)
             return web.Response(body=made, content_type="application/json", headers=SAFE)
 
         return handle
@@ -252,13 +274,13 @@ class _Server:
         return _tagged(request, self._description)
 
     def _read(self, route: ReadRoute[Any], asked: NoQuery, ids: Ids) -> bytes:
-        found = route.work(Reading(self._source.reader(), self._home), asked, ids)
+        found = route.work(Reading(self._store(), self._home), asked, ids)
         return _json(found)
 
     def _write(
         self, route: WriteRoute[Any], caller: Caller, body: Contract | None, ids: Ids
     ) -> bytes:
-        farm = Reading(self._source.reader(), self._home)
+        farm = Reading(self._store(), self._home)
         return _json(route.work(farm, caller, body, ids))
 
     async def _in_turn(self, work: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from controller.contracts.errors import UserError
@@ -37,6 +38,9 @@ RECEIVE_BUFFER_BYTES: Final = 2**15
 UNKNOWN_PEER_BYTES: Final = 2**11
 """Bytes of a peer without a token that are parsed at once: small chunks are slow to parse."""
 CALLER_BYTES: Final = 2**16
+END_S: Final = 60.0
+SEND_S: Final = 300.0
+"""Time limit for a peer to read an answer, which is in memory until then."""
 BACKLOG: Final = 128
 LINGER_S: Final = 1.0
 MAX_DISCARDED_BYTES: Final = 2**21
@@ -76,6 +80,26 @@ class OncePerPeriod(logging.Filter):
         return True
 
 
+def once_per_period(parent: logging.Logger) -> logging.Logger:
+    """Return a new logger whose records reach another one once for each cause and period."""
+    quiet = logging.Logger(parent.name)
+    quiet.parent = parent
+    quiet.addFilter(OncePerPeriod(LOG_PERIOD_S))
+    return quiet
+
+
+class WithoutRequests(logging.Filter):
+    """A filter that leaves out what aiohttp repeats of a malformed request: it may be a token."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """See logging.Filter."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, HttpProcessingError):
+            record.exc_info, record.exc_text = None, None
+            record.msg = f"{record.msg}: it is no proper HTTP ({type(error).__name__})"
+        return True
+
+
 def surplus(peers: Sequence[str], limit: int) -> int | None:
     """Return the index of the connection to drop, or None; peers: of the connections, oldest
     first."""
@@ -91,6 +115,7 @@ class Connections:
 
     log: logging.Logger
     limit: int
+    send_s: float = SEND_S
     _peers: dict[asyncio.Transport, str] = field(default_factory=dict)
     _callers: dict[asyncio.Transport, str] = field(default_factory=dict)
 
@@ -184,15 +209,17 @@ async def serve(
     *,
     handler_cancellation: bool = False,
     tls: ssl.SSLContext | None = None,
+    end_s: float = END_S,
+    send_s: float = SEND_S,
 ) -> WebServer:
     """Serve an application whose middleware calls `answered` once it knows the caller.
 
-    handler_cancellation: see web.AppRunner. tls: the server's side of TLS; None: without.
+    handler_cancellation: see web.AppRunner. tls: the server's side of TLS; None: without. end_s:
+    for how long a cleanup waits for requests under way. send_s: time limit to read an answer.
     """
-    quiet = logging.Logger(__name__)
-    quiet.parent = log
-    quiet.addFilter(OncePerPeriod(LOG_PERIOD_S))
-    app[CONNECTIONS] = connections = Connections(quiet, MAX_WITHOUT_TOKEN)
+    quiet = once_per_period(log)
+    quiet.addFilter(WithoutRequests())  # after it, which tells causes apart by their exceptions
+    app[CONNECTIONS] = connections = Connections(quiet, MAX_WITHOUT_TOKEN, send_s)
     runner = web.AppRunner(
         app,
         access_log=None,
@@ -202,6 +229,7 @@ async def serve(
         lingering_time=LINGER_S,
         max_headers=MAX_HEADERS,
         handler_cancellation=handler_cancellation,
+        shutdown_timeout=end_s,
     )
     await runner.setup()
     assert runner.server is not None
@@ -287,9 +315,16 @@ async def answered(request: web.Request, caller: str, handler: Handler) -> web.S
 
 
 async def _sent(request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+    connections = request.app[CONNECTIONS]
     with suppress(ConnectionError):  # the peer has left, which aiohttp notices, too
-        await response.prepare(request)
-        await response.write_eof()
+        try:
+            async with asyncio.timeout(connections.send_s):
+                await response.prepare(request)
+                await response.write_eof()
+        except TimeoutError:
+            connections.log.warning("%s has not read its answer in time", request.remote)
+            if request.transport:
+                request.transport.abort()
     return response
 
 

@@ -6,8 +6,10 @@ import gzip
 import json
 import socket
 import ssl
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,7 +26,7 @@ from controller.api.certificate import (
     tls_of,
 )
 from controller.api.rates import MOST_BUCKETS, Rate, RateLimit
-from controller.api.routes import PREFIX
+from controller.api.routes import DESCRIPTION, PREFIX
 from controller.api.server import ApiOptions
 from controller.cli.api import certificate_of
 from controller.contracts.errors import UserError
@@ -35,7 +37,7 @@ from controller.platform.atomic import write_private
 from controller.runtime.addresses import Address
 from tests.support import builders
 from tests.support.api import SECRETS, UNLIMITED, Described, Served, prepared, served
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, eventually
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 DESCRIBED = Described()
@@ -172,6 +174,52 @@ def test_a_body_that_does_not_come_is_not_waited_for(api: Served) -> None:
     assert spoken(api, request_of(line, kind, length)).startswith(b"HTTP/1.1 408 ")
 
 
+def test_a_body_that_does_not_come_does_not_delay_the_end(tmp_path: Path) -> None:
+    line = f"POST {PREFIX}/sweeps HTTP/1.1".encode()
+    kind, length, more = (
+        b"Content-Type: application/json",
+        b"Content-Length: 9",
+        b"Expect: 100-continue",
+    )
+    patient = options(body_timeout_s=10 * PATIENCE_S, end_s=0.1)
+    with ExitStack() as stack, served(prepared(tmp_path / "home", sweeps=0), patient) as api:
+        host, port = api.url.rpartition("/")[2].split(":")
+        connection = stack.enter_context(socket.create_connection((host, int(port)), PATIENCE_S))
+        connection.sendall(request_of(line, kind, length, more))
+        assert connection.recv(99).startswith(b"HTTP/1.1 100 ")
+        began = time.monotonic()
+    assert time.monotonic() - began < PATIENCE_S / 8
+
+
+def test_an_answer_that_nobody_reads_is_dropped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = request_of(f"GET {DESCRIPTION} HTTP/1.1".encode())
+    with served(prepared(tmp_path / "home", sweeps=0), options(send_s=0.1)) as api:
+        length = len(api.get("/openapi.json").content)
+        host, port = api.url.rpartition("/")[2].split(":")
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.settimeout(PATIENCE_S)
+            connection.connect((host, int(port)))
+            times = 2**24 // length  # 16 MiB are more than the kernel takes for one connection
+            writer = threading.Thread(target=sent_until_refused, args=(connection, asked * times))
+            writer.start()
+            eventually(lambda: "has not read its answer in time" in caplog.text, "the drop")
+            heard = 0
+            with suppress(ConnectionError):
+                while more := connection.recv(2**16):
+                    heard += len(more)
+            assert heard < times * length
+            writer.join(PATIENCE_S)
+        assert api.get("/agents").status_code == 200
+
+
+def sent_until_refused(connection: socket.socket, said: bytes) -> None:
+    with suppress(OSError):
+        connection.sendall(said)
+
+
 @pytest.mark.parametrize(
     ("said", "status"),
     [
@@ -193,6 +241,27 @@ def test_a_body_that_does_not_come_is_not_waited_for(api: Served) -> None:
 )
 def test_heads_that_are_none(api: Served, said: bytes, status: bytes) -> None:
     assert spoken(api, said).split(b" ")[1] == status
+
+
+TOKEN = SECRETS[Scope.SUBMITTER].encode()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Authorization: Bearer %b\x01" % TOKEN,
+        b"Authorization : Bearer %b" % TOKEN,
+        b"Authorization: Bearer %b%b" % (TOKEN, b"x" * 10_000),
+    ],
+)
+def test_the_log_has_no_token_of_a_malformed_request(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, line: bytes
+) -> None:
+    with served(prepared(tmp_path / "home", sweeps=0), options()) as api:
+        said = b"\r\n".join([b"GET /api/v1/agents HTTP/1.1", b"Host: x", line, b"", b""])
+        assert spoken(api, said).split(b" ")[1] == b"400"
+    assert "it is no proper HTTP" in caplog.text
+    assert TOKEN.decode()[:8] not in caplog.text
 
 
 def test_connections_without_a_token_keep_nobody_out(api: Served) -> None:

@@ -6,23 +6,36 @@ import json
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import NameOID
 
 from controller.api.certificate import (
+    VALID_FOR,
     Certificate,
     fingerprint_of,
     make_certificate,
     own_certificate,
     tls_of,
 )
+from controller.api.client import ApiClient
 from controller.api.contexts import FarmContext, is_same, keep_context, read_context
 from controller.api.server import ApiOptions
 from controller.contracts.errors import UserError
 from controller.contracts.records import Scope
 from controller.metrics.exporter import LOOPBACK
+from controller.platform.atomic import write_private
 from tests.support.api import SECRETS, UNLIMITED, Served, prepared, served
 from tests.support.command_line import complaint_of, printed_by
 
@@ -125,6 +138,74 @@ def test_a_server_with_another_certificate_gets_no_token(laptop: Laptop, tmp_pat
         keep_context("moved", moved, laptop.environ())
         said = laptop.complains("results", "list", BENCHFARM_CONTEXT="moved")
         assert "its certificate is not the one that `benchfarm login` was shown" in said
+
+
+def signed_by(authority: Certificate, folder: Path) -> Certificate:
+    """Return a new certificate that another one has signed, as only an authority's may."""
+    issuer = x509.load_pem_x509_certificate(authority.certificate.read_bytes())
+    secret = load_pem_private_key(authority.key.read_bytes(), None)
+    assert isinstance(secret, ec.EllipticCurvePrivateKey)
+    made = Certificate(folder / "signed.pem", folder / "signed.key")
+    _, key = make_certificate(LOOPBACK, datetime.now(UTC))
+    public = load_pem_private_key(key.encode(), None).public_key()
+    assert isinstance(public, ec.EllipticCurvePublicKey)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "signed")]))
+        .issuer_name(issuer.subject)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(issuer.not_valid_before_utc)
+        .not_valid_after(issuer.not_valid_after_utc)
+        .sign(secret, hashes.SHA256())
+    )
+    write_private(made.certificate, signed.public_bytes(Encoding.PEM).decode())
+    write_private(made.key, key)
+    return made
+
+
+def authority_in(folder: Path) -> Certificate:
+    """Return a self-signed certificate that may sign others, as openssl makes them unasked."""
+    made = Certificate(folder / "ca.pem", folder / "ca.key")
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    write_private(made.certificate, certificate.public_bytes(Encoding.PEM).decode())
+    write_private(made.key, secret.decode())
+    return made
+
+
+def test_what_the_pinned_certificate_has_signed_is_another_one(tmp_path: Path) -> None:
+    pinned = authority_in(tmp_path)
+    other = signed_by(pinned, tmp_path)
+    home, text = prepared(tmp_path / "home", sweeps=1), pinned.certificate.read_text()
+    with served(home, tls_options(pinned), "https") as api:
+        ApiClient(FarmContext(url=api.url, token=TOKEN, certificate=text)).check()
+    with served(home, tls_options(other), "https") as impostor:
+        context = FarmContext(url=impostor.url, token=TOKEN, certificate=text)
+        with pytest.raises(UserError, match="is not the one that `benchfarm login` was shown"):
+            ApiClient(context).check()
+
+
+def test_a_certificate_that_has_expired_is_not_called_another_one(tmp_path: Path) -> None:
+    home = prepared(tmp_path / "home", sweeps=1)
+    old = own_certificate(home.path, LOOPBACK, datetime.now(UTC) - VALID_FOR - timedelta(days=1))
+    with served(home, tls_options(old), "https") as api:
+        text = old.certificate.read_text()
+        with pytest.raises(UserError, match="its certificate has expired"):
+            ApiClient(FarmContext(url=api.url, token=TOKEN, certificate=text)).check()
 
 
 def test_what_has_no_answer_elsewhere_says_so(laptop: Laptop) -> None:

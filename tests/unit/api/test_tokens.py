@@ -14,6 +14,7 @@ import pytest
 
 from controller.api.identity import Caller, caller_of, require
 from controller.api.problems import Unauthenticated
+from controller.api.rates import Rate
 from controller.api.routes import PREFIX, READS, WRITES
 from controller.api.server import ApiOptions, serve_api
 from controller.contracts.administration import NewToken, NewTokenRequest
@@ -146,6 +147,42 @@ def test_a_store_that_takes_the_place_of_another_is_read(api: Served, tmp_path: 
         Path(f"{api.home.store}{end}").unlink(missing_ok=True)
     other.store.replace(api.home.store)
     assert api.get("/sweeps").json()["items"] == []
+
+
+def spoil(home: Home, kind: str) -> None:
+    for end in ("", "-wal", "-shm"):
+        Path(f"{home.store}{end}").unlink(missing_ok=True)
+    if kind != "gone":
+        home.store.write_bytes(b"" if kind == "empty" else b"no database" * 1000)
+
+
+@pytest.mark.parametrize("kind", ["gone", "empty", "another's"])
+def test_a_store_that_is_lost_while_it_is_served_is_503_and_names_no_file(
+    api: Served, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    described = Described()
+    assert api.get("/sweeps").status_code == 200
+    spoil(api.home, kind)
+    for scope in (Scope.VIEWER, None):
+        for route in READS:
+            answer = api.get(route.path, scope)
+            assert answer.status_code == 503
+            assert described.objection("GET", route.path, answer) == ""
+            assert str(api.home.path) not in answer.text
+    (line,) = [one for one in caplog.messages if str(api.home.store) in one]
+    assert "the store cannot be read" in line
+
+
+def test_who_guesses_tokens_waits_also_while_the_store_cannot_be_read(tmp_path: Path) -> None:
+    strict = ApiOptions(LOOPBACK, 0, rate=UNLIMITED, strangers=Rate(0.1, 2), clock=lambda: 0.0)
+    with served(prepared(tmp_path / "home", sweeps=1), strict) as api:
+        assert [api.get("/agents", None).status_code for _ in range(3)] == [401, 401, 429]
+        assert api.get("/agents").status_code == 200
+    with served(prepared(tmp_path / "other", sweeps=1), strict) as api:
+        assert api.get("/agents").status_code == 200
+        spoil(api.home, "another's")
+        statuses = [api.get("/agents", None).status_code for _ in range(5)]
+        assert statuses == [503, 503, 503, 429, 429], "the third tries whether it can be read again"
 
 
 @pytest.mark.parametrize("scope", Scope)
@@ -281,6 +318,37 @@ async def test_without_a_controller_reading_works_and_writing_says_so(tmp_path: 
             assert (answer.status_code, described.objection("POST", "/sweeps", answer)) == (503, "")
             assert str(tmp_path) not in answer.text
     finally:
+        await server.cleanup()
+
+
+async def test_readers_do_not_wait_for_a_controller_that_is_stuck(tmp_path: Path) -> None:
+    asked, ended = asyncio.Semaphore(0), asyncio.Event()
+
+    async def never_answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.release()
+        await ended.wait()
+        writer.close()
+
+    body = {"sweep": builders.sweep().model_dump(mode="json")}
+    home = prepared(tmp_path / "home", sweeps=1)
+    stuck = await asyncio.start_server(never_answer, LOOPBACK)
+    address = "http://{}:{}".format(*stuck.sockets[0].getsockname())
+    endpoint = Endpoint(url=address, version=VERSION, pid=1)
+    write_private(home.endpoint_file, endpoint.model_dump_json())
+    server = await serve_api(home, VERSION, ApiOptions(LOOPBACK, 0))
+    url = f"http://{LOOPBACK}:{server.address[1]}{PREFIX}"
+    try:
+        async with httpx.AsyncClient(headers=bearing(SECRETS[Scope.SUBMITTER]), timeout=60) as web:
+            posts = [asyncio.create_task(web.post(f"{url}/sweeps", json=body)) for _ in range(8)]
+            for _ in range(2):
+                await asked.acquire()
+            assert (await web.get(f"{url}/sweeps")).status_code == 200
+            assert not any(post.done() for post in posts)
+            ended.set()
+            stuck.close()
+            assert {post.status_code for post in await asyncio.gather(*posts)} == {503}
+    finally:
+        stuck.close()
         await server.cleanup()
 
 
