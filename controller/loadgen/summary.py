@@ -51,7 +51,9 @@ _NOTE: Final = (
     "samples_per_query value",
 )
 """What LoadGen prints after the settings of a run that permutes its samples; no warning of its."""
-_HEADINGS: Final = (TITLE, PARAMETERS, "Additional Stats", "Per-query latency")
+_OF_SAMPLES: Final = "Per-sample latency"
+"""Heading, in a summary of round v1.0 and before, of what has the labels of queries' latency."""
+_HEADINGS: Final = (TITLE, PARAMETERS, "Additional Stats", "Per-query latency", _OF_SAMPLES)
 _NO_NAME: Final = "SUT name : "
 """Of a system under test that gives LoadGen no name."""
 _INDENTED: Final = (" *", "   ")
@@ -125,6 +127,7 @@ def _pairs(lines: Sequence[str], *, queries: bool) -> Iterator[tuple[str | None,
     for line in lines:
         label, colon, value = (part.strip() for part in line.partition(":"))
         parameters |= label == PARAMETERS
+        queries &= label != _OF_SAMPLES
         if not colon or not value or line.startswith(_INDENTED) or label in _HEADINGS:
             continue
         if line.strip() in _NOTE:

@@ -303,3 +303,79 @@ def test_a_system_without_a_name_is_no_odd_line(tmp_path: Path) -> None:
     (folder / SUMMARY).write_text(text.replace("SUT name : PySUT\n", "SUT name : \n"))
     assert told(folder) == {}
     assert "unread lines" not in told(folder, Verdict.UNCHECKED)
+
+
+# --- single streams that issue whole sets of their samples, as those of 3D-UNet ---
+
+
+@pytest.mark.parametrize(
+    ("version", "asked", "fits"),
+    [
+        ("3.0", 698, True),
+        ("2.0", 697, True),
+        ("3.0", 696, True),
+        ("3.0", 695, False),
+        ("3.0", 701, False),
+        ("1.1", 698, False),
+        ("6.0.16", 698, False),
+    ],
+)
+def test_whole_sets_of_samples(version: str, asked: int, fits: bool, tmp_path: Path) -> None:
+    """Of three samples; before 5.0, no setting in the log tells that they are permuted."""
+    folder = as_release(copied("single_stream_untraced", tmp_path), f"{version} @ x")
+    in_detail(folder, "requested_min_query_count", lambda _: str(asked))
+    for key in ("effective_min_query_count", "effective_min_sample_count"):
+        in_detail(folder, key, lambda _: "699")
+    in_summary(folder, "min_query_count", lambda _: "699")
+    assert ("effective_min_query_count" not in told(folder)) is fits
+
+
+def test_as_many_sets_as_the_least_duration_may_take(tmp_path: Path) -> None:
+    folder = as_release(copied("single_stream_untraced", tmp_path), "2.0 @ x")
+    in_detail(folder, "requested_min_query_count", lambda _: "64")
+    for key in ("effective_min_query_count", "effective_min_sample_count"):
+        in_detail(folder, key, lambda _: "699")
+    in_summary(folder, "min_query_count", lambda _: "699")
+    assert "effective_min_query_count" in told(folder)
+    # At 20000 a second, 680 and 720 are expected in twice so long.
+    for duration_ms, fits in ((17, False), (18, True)):
+        rewrite(folder, {"effective_min_duration_ms": [duration_ms]})
+        assert ("effective_min_query_count" not in told(folder)) is fits
+
+
+# --- multi streams at a fixed rate, of round v1.0 and before ---
+
+BLOCK = (
+    "Min latency (ns)                : {}\nMax latency (ns)                : {}\n"
+    "Mean latency (ns)               : {}\n50.00 percentile latency (ns)   : {}\n"
+)
+FIXED_RATE = """Intervals between each IssueQuery:  "qps" : 20, "ms" : 50
+50.00 percentile : 1
+
+Per-query latency:  "target_ns" : 50000000, "target_ms" : 50
+{queries}
+Per-sample latency:
+{samples}
+"""
+
+
+@pytest.mark.parametrize("altered", [None, "query_", ""])
+def test_latency_of_queries_and_of_samples(altered: str | None, tmp_path: Path) -> None:
+    folder = as_release(copied("multi_stream_untraced", tmp_path), "1.0 @ x")
+    values = read_run(folder).detail.values
+
+    def block(of: str, percentile: str) -> str:
+        keys = [f"result_{name}_{of}latency_ns" for name in ("min", "max", "mean")]
+        keys.append(f"result_50.00_percentile_{percentile}latency_ns")
+        return BLOCK.format(*(values[key] for key in keys))
+
+    made = FIXED_RATE.format(queries=block("query_", "per_query_"), samples=block("", ""))
+    text = (folder / SUMMARY).read_text()
+    start, end = text.index("Per-query latency"), text.index("=====\nTest Parameters")
+    end = text.rindex("\n", 0, end) + 1
+    (folder / SUMMARY).write_text(text[:start] + made + text[end:])
+    figures = {f"result_{name}_{of}latency_ns" for name in ("min", "max") for of in ("query_", "")}
+    assert not figures & told(folder).keys()
+    if altered is not None:
+        in_detail(folder, f"result_min_{altered}latency_ns", plus(1))
+        assert f"result_min_{altered}latency_ns" in told(folder)
