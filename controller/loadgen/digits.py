@@ -14,11 +14,13 @@ TWO_DECIMALS: Final = frozenset(
         "result_qps_without_loadgen_overhead",
         "result_completed_samples_per_sec",
         "result_scheduled_samples_per_sec",
+        "result_completed_tokens_per_second",
     }
 )
 """What a summary prints with two decimals; the detail log prints DIGITS significant digits."""
 FLOATING: Final = TWO_DECIMALS | {
     "result_samples_per_second",
+    "result_tokens_per_second",
     "effective_target_qps",
     "effective_target_latency_percentile",
     "effective_accuracy_log_probability",

@@ -89,18 +89,32 @@ def _refuse_constant(name: str) -> float:
 
 _LONGEST: Final = "Ending early: Max test duration reached."
 """In LoadGen's error of a run that has lasted as long as it may."""
+_ENFORCED: Final = "effective_enforce_max_duration"
+"""Setting of the 4.0 with which MLPerf Mobile v4.0 to v5.0 was measured, and of no other release.
+
+With it, LoadGen logs that a run has lasted as long as it may, but not as an error, and calls it
+VALID with fewer queries than were asked for.
+"""
 
 
 def ended_at_longest(log: DetailLog) -> bool:
     """Return whether a run ended at its longest duration with enough queries for its metric.
 
     MLPerf Mobile's app asks for no number of queries then but that of early stopping (rounds from
-    v3.1 on); LoadGen itself calls every such run INVALID. One that knows no early stopping (round
+    v3.1 on); LoadGen itself calls every such run INVALID, but for one release: see
+    `waives_queries`. One that knows no early stopping (round
     v2.0) does not log it; its rule is the least number of queries.
     """
     alone = bool(log.errors) and all(_LONGEST in error for error in log.errors)
+    alone |= waives_queries(log)
     enough = log.values.get("early_stopping_met", log["result_min_queries_met"])
     return bool(alone and log["result_min_duration_met"] and enough)
+
+
+def waives_queries(log: DetailLog) -> bool:
+    """Return whether LoadGen asks for no number of queries, as the run lasted its longest."""
+    said = str(log.values.get("error_runtime"))
+    return log.values.get(_ENFORCED) is True and _LONGEST in said and not log.errors
 
 
 def objections(log: DetailLog) -> tuple[str, ...]:

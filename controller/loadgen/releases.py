@@ -1,7 +1,8 @@
 """What each release of LoadGen writes to every detail log of JSON entries. Pure.
 
-Read off LoadGen's sources (test_settings_internal.cc, loadgen.cc, results.cc) and published logs
-of 1.1, 2.1 and 4.0, and logs of 6.0 of our own. Of releases before 1.1 nothing is expected.
+Read off LoadGen's sources (test_settings_internal.cc, loadgen.cc, results.cc), and held against
+published logs: single_stream of 1.1 and 4.0; multi_stream of 2.0; server of 4.0, 5.0 and 5.1;
+offline of 1.1, 2.1, 3.0, 3.1, 4.0 and 6.0. Of releases before 1.1 nothing is expected.
 """
 
 from __future__ import annotations

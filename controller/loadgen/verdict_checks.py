@@ -12,16 +12,17 @@ from controller.loadgen.latency_checks import NO_RAW, printed
 from controller.loadgen.logs import TRACE
 from controller.loadgen.releases import EARLY_STOPPING
 from controller.loadgen.run_logs import RunLogs
-from controller.loadgen.time_checks import issued_s, query_count, sample_count
+from controller.loadgen.time_checks import count_is_waived, issued_s, query_count, sample_count
 
 OF_MULTI_STREAM: Final = 0.99
 """Percentile that LoadGen also estimates from a run of single_stream."""
 BY_RULE: Final = "LoadGen's formula"
 _TOO_LITTLE: Final = "the logs lack what it depends on, or are too close to it"
 _STOPPING: Final = "early_stopping_met"
+_QUERIES: Final = "result_min_queries_met"
 _PARTS: Final = {
     "result_min_duration_met": "effective_min_duration_ms and the time",
-    "result_min_queries_met": "the number of queries and samples",
+    _QUERIES: "the number of queries and samples",
     "result_perf_constraints_met": "effective_target_latency_ns and the percentile",
     _STOPPING: BY_RULE,
 }
@@ -31,7 +32,7 @@ def verdict_checks(run: RunLogs) -> Iterator[Check]:
     """Yield the checks of the verdict, its parts, and what early stopping is based on."""
     parts = {
         "result_min_duration_met": _duration_met(run),
-        "result_min_queries_met": _queries_met(run),
+        _QUERIES: _queries_met(run),
         _STOPPING: _stopping_met(run),
     }
     if run.scenario == "Server":
@@ -60,7 +61,11 @@ def _part(run: RunLogs, key: str, expected: bool | None) -> Iterator[Check]:
 def _validity(run: RunLogs, parts: Sequence[tuple[str, bool | None]]) -> Iterator[Check]:
     """Yield the check of the verdict: what was recomputed, else what is printed."""
     stops_early = run.kind.release >= EARLY_STOPPING or run.flag(_STOPPING) is not None
-    judged = [(key, found) for key, found in parts if key != _STOPPING or stops_early]
+    left_out = {
+        *(() if stops_early else (_STOPPING,)),
+        *((_QUERIES,) if count_is_waived(run) else ()),
+    }
+    judged = [(key, found) for key, found in parts if key not in left_out]
     met = [run.flag(key) if found is None else found for key, found in judged]
     known = [value for value in met if value is not None]
     if False not in known and len(known) < len(met):
