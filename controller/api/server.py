@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,6 +68,7 @@ END_S: Final = 5.0
 """For so long, requests under way are waited for when the server ends."""
 MAX_BODY_BYTES: Final = 2**18
 BODY_TIMEOUT_S: Final = 30.0
+PIECE_BYTES: Final = 2**16
 CALLER: Final = web.RequestKey("api_caller", Caller)
 SAFE: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-cache"}
 """Headers of every answer: JSON is never taken for a page, and nothing is shared."""
@@ -247,7 +249,7 @@ class _Server:
         async def handle(request: web.Request) -> web.StreamResponse:
             asked = parse(route.query, list(request.query.items()))
             body = await self._in_turn(self._read, route, asked, dict(request.match_info))
-            return _tagged(request, body)
+            return tagged(request, body)
 
         return handle
 
@@ -271,7 +273,7 @@ class _Server:
     async def describe(self, request: web.Request) -> web.StreamResponse:
         """Answer with the description."""
         parse(NoQuery, list(request.query.items()))
-        return _tagged(request, self._description)
+        return tagged(request, self._description)
 
     def _read(self, route: ReadRoute[Any], asked: NoQuery, ids: Ids) -> bytes:
         found = route.work(Reading(self._store(), self._home), asked, ids)
@@ -301,13 +303,16 @@ def _json(found: Contract) -> bytes:
     return found.model_dump_json(by_alias=True).encode()
 
 
-def _tagged(request: web.Request, body: bytes) -> web.Response:
+def tagged(request: web.Request, body: bytes) -> web.Response:
     """Return the answer of a GET route, or 304 if the caller has it."""
     tag = etag_of(body)
     headers = {**SAFE, "ETag": tag}
     if is_known(request.headers.getall("If-None-Match", []), tag):
         return web.Response(status=304, headers=headers)
-    return web.Response(body=body, content_type="application/json", headers=headers)
+    # In pieces if it is large: over TLS, a single write of all is taken at once, however slowly it
+    # is read, and the rest is lost when the connection is closed as idle.
+    sent = BytesIO(body) if len(body) > PIECE_BYTES else body
+    return web.Response(body=sent, content_type="application/json", headers=headers)
 
 
 def etag_of(body: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import socket
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,17 +29,17 @@ from controller.api.certificate import (
 )
 from controller.api.rates import MOST_BUCKETS, Rate, RateLimit
 from controller.api.routes import DESCRIPTION, PREFIX
-from controller.api.server import ApiOptions
+from controller.api.server import ApiOptions, tagged
 from controller.cli.api import certificate_of
 from controller.contracts.errors import UserError
 from controller.contracts.records import Scope
 from controller.metrics.exporter import LOOPBACK
-from controller.metrics.web_server import MAX_WITHOUT_TOKEN
+from controller.metrics.web_server import MAX_WITHOUT_TOKEN, answered, listen, serve
 from controller.platform.atomic import write_private
 from controller.runtime.addresses import Address
 from tests.support import builders
 from tests.support.api import SECRETS, UNLIMITED, Described, Served, prepared, served
-from tests.support.waiting import PATIENCE_S, eventually
+from tests.support.waiting import PATIENCE_S, eventually, until
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 DESCRIBED = Described()
@@ -213,6 +215,30 @@ def test_an_answer_that_nobody_reads_is_dropped(
             assert heard < times * length
             writer.join(PATIENCE_S)
         assert api.get("/agents").status_code == 200
+
+
+async def test_over_tls_too_an_answer_is_under_way_until_it_is_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def whole(request: web.Request) -> web.StreamResponse:
+        return tagged(request, bytes(2**24))
+
+    async def big(request: web.Request) -> web.StreamResponse:
+        return await answered(request, "ann", whole)
+
+    app, files = web.Application(), made(tmp_path)
+    app.router.add_get("/", big)
+    server = await serve(app, listen(LOOPBACK), tls=tls_of(files), send_s=0.1)
+    trust = ssl.create_default_context(cafile=str(files.certificate))
+    try:
+        reader, writer = await asyncio.open_connection(*server.address, ssl=trust)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await until(lambda: "has not read its answer in time" in caplog.text, "the drop")
+        with suppress(ConnectionError):
+            assert len(await reader.read()) < 2**24
+        writer.transport.abort()
+    finally:
+        await server.cleanup()
 
 
 def sent_until_refused(connection: socket.socket, said: bytes) -> None:
