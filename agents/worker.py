@@ -23,7 +23,7 @@ from agents.inference.runner.spec import SCENARIOS
 from agents.scenarios.protocol import BatchedScenario, BesidePlain
 from agents.stacks.plugins import plugin_facts
 from agents.stacks.resolving import module_named, resolve
-from agents.stacks.weights import with_weights
+from agents.stacks.weights import require_unchanged, with_weights
 from controller.contracts.base import Contract
 from controller.contracts.errors import UserError, WorkerFault
 from controller.contracts.result import Blame, Failure, Result
@@ -111,6 +111,7 @@ def run_job(spec: WorkerSpec, messages: MessageWriter, orders: Orders) -> Result
         return watched
     plugins = plugin_facts(program)
     result = _measured(spec, program, ranks, messages, orders)
+    require_unchanged(weights)
     environment = {**result.environment, **plugins, **weights}
     return in_own_unit(result.model_copy(update={"environment": environment}), program.rate_unit)
 

@@ -88,19 +88,19 @@ def run(
     pupil = Scheduled(workload, backend)
     trainer = Trainer(pupil, policy.rest_s)
     steps: Steps = []
-    metric, quality = "", 0.0
+    metric, quality, scored = "", 0.0, 0
     for count in _parts(most, every):
         with trainer.timing():
             steps += [trainer.step() for _ in range(count)]
         if objections(steps):
             break
-        metric, quality = pupil.quality()
+        (metric, quality), scored = pupil.quality(), len(steps)
         values = {"loss": steps[-1][1], metric: quality}
         on_progress(Progress(phase="training", done=len(steps), total=most, values=values))
         if quality >= target:
             break
     result = trainer.result(steps, policy)
-    return judged(result, steps, (metric, quality, target)) if metric else result
+    return judged(result, steps, (metric, quality, target), scored) if metric else result
 
 
 def _parts(most: int, every: int) -> Iterator[int]:
@@ -109,10 +109,10 @@ def _parts(most: int, every: int) -> Iterator[int]:
         yield min(every, most - done)
 
 
-def judged(result: Result, steps: Steps, reached: tuple[str, float, float]) -> Result:
+def judged(result: Result, steps: Steps, reached: tuple[str, float, float], scored: int) -> Result:
     """Add the quality and the time to it to a training's result.
 
-    reached: metric, its last value, its target.
+    reached: metric, its last value, its target; scored: the steps before that value.
     """
     metric, quality, target = reached
     metrics = {**result.metrics, metric: Measurement(value=quality, unit=Unit.FRACTION)}
@@ -121,7 +121,7 @@ def judged(result: Result, steps: Steps, reached: tuple[str, float, float]) -> R
         metrics["time_to_target"] = Measurement(value=seconds, unit=Unit.SECONDS)
         facts = {**result.environment, "steps_to_target": len(steps)}
         return result.model_copy(update={"metrics": metrics, "environment": facts})
-    why = f"{metric} is {quality:.3f} after {len(steps)} steps, below {target:g}"
+    why = f"{metric} is {quality:g} after {scored} steps, below {target:g}"
     invalid = {"validity": Validity.INVALID, "reasons": (*result.reasons, why), "metrics": metrics}
     return result.model_copy(update=invalid)
 

@@ -36,3 +36,21 @@ def with_weights(spec: WorkerSpec) -> tuple[WorkerSpec, Environment]:
     )
     job = spec.job.model_copy(update={"program": found})
     return spec.model_copy(update={"job": job}), {SHA256: path.name}
+
+
+def require_unchanged(facts: Environment) -> None:
+    """Check after a run that the file of these facts is still what was checked before it.
+
+    Every rank and model reads it for itself, after that check. Raises WorkerFault, blame user.
+    """
+    if SHA256 not in facts:
+        return
+    checksum = f"sha256:{facts[SHA256]}"
+    try:
+        seen = Store(user_tasks().parent).verify(checksum)
+    except OSError as error:
+        seen = error.strerror or str(error)
+    if seen:
+        why = f"the file {checksum} changed during the run: {seen}"
+        message = f"cannot tell which weights were loaded: {why}. Run `benchfarm models verify`."
+        raise WorkerFault(Failure(blame=Blame.USER, kind=KNOB, message=message))

@@ -139,6 +139,8 @@ def add(store: Store, path: Path, key: str | None) -> list[Added]:
     (`.yaml`), and a `.tflite` that no manifest names, become workloads of this user. `key` is for
     files without a published checksum.
     """
+    if path.exists() and not path.is_file() and not path.is_dir():  # a FIFO never ends
+        raise UserError(f"add {path}", "it is no regular file", "Name a file or folder.")
     try:
         if key:
             return [_pin(store, path, key)]

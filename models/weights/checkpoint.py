@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +16,15 @@ from models.weights.errors import WeightsUnusable
 
 WRAPPERS: Final = ("model", "state_dict", "model_state_dict")
 """Keys under which training programs keep a model's tensors, beside their optimizer and epoch."""
+NUMBERS: Final = frozenset(
+    {
+        *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+        *(torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64),
+    }
+)
+"""Types of numbers that are copied."""
+ZIP: Final = b"PK\x03\x04"
+"""The beginning of what torch.save writes since torch 1.6."""
 PARALLEL: Final = "module."
 """Before every name of a model that was wrapped for data-parallel training."""
 SHOWN: Final = 200
@@ -35,8 +45,11 @@ def read_checkpoint(path: Path) -> dict[str, Tensor]:
 
 def _loaded(path: Path) -> object:
     try:
+        _require_plain(path)
         with torch.serialization.safe_globals([Namespace]):
             found: object = torch.load(path, map_location="cpu", weights_only=True)
+    except WeightsUnusable:
+        raise
     except OSError as error:
         seen = error.strerror or str(error)
         raise WeightsUnusable(f"read weights {path}", seen, "Make the file readable.") from error
@@ -45,10 +58,27 @@ def _loaded(path: Path) -> object:
     return found
 
 
+def _require_plain(path: Path) -> None:
+    """Refuse what is read without end, or is more in memory than in the file."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        seen = "it is no regular file"
+        raise WeightsUnusable(f"read weights {path}", seen, _REMEDY)
+    with path.open("rb") as file:
+        if file.read(len(ZIP)) != ZIP:
+            return
+        with zipfile.ZipFile(file) as records:
+            sizes = [one.file_size for one in records.infolist()]
+    if sum(sizes) > path.stat().st_size:
+        seen = "its records are compressed or overlap, which torch.save never does"
+        raise WeightsUnusable(f"read weights {path}", seen, _REMEDY)
+
+
 def _why(error: Exception) -> str:
     if refused := _GLOBAL.search(str(error)):
         return f"it would run {refused[1]}, which is code and no weights"
     said = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, MemoryError) or "allocate memory" in said:
+        return "it needs more memory than there is"
     if "TorchScript" in said:
         return "it is a TorchScript program, not a checkpoint"
     if "weights_only" in said or len(said) > SHOWN:  # torch's advice is to read it unsafely
@@ -58,10 +88,12 @@ def _why(error: Exception) -> str:
 
 def _unwrapped(found: object, path: Path) -> Mapping[object, object]:
     """Return the mapping of names and tensors, also from inside a training program's checkpoint."""
-    if isinstance(found, Mapping):
-        inner = (found[key] for key in WRAPPERS if isinstance(found.get(key), Mapping))
-        return next(inner, found)
-    seen = f"it holds a {type(found).__name__}, not a dictionary of tensors"
+    if isinstance(found, dict):
+        # By dict's own methods: those of an OrderedDict may be hidden by attributes from the file.
+        kept = dict(dict.items(found))
+        inner = (kept[key] for key in WRAPPERS if isinstance(kept.get(key), dict))
+        return dict(dict.items(next(inner, kept)))
+    seen = f"it holds a {_type(found)}, not a dictionary of tensors"
     raise WeightsUnusable(f"read weights {path}", seen, _REMEDY)
 
 
@@ -71,13 +103,26 @@ def _tensors(found: Mapping[object, object], path: Path) -> Iterator[tuple[str, 
     parallel = all(isinstance(name, str) and name.startswith(PARALLEL) for name in found)
     for name, value in found.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            seen = f"{str(name)[:80]!r} is no name of a tensor"
+            what = repr(name[:80]) if isinstance(name, str) else f"a key of type {_type(name)}"
+            seen = f"{what} is no name of a tensor"
         elif not isinstance(value, Tensor):
-            seen = f"{name} is of type {type(value).__name__}, not a tensor"
-        # Sparse, quantized and meta tensors have no plain numbers that could be copied.
-        elif value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
+            seen = f"{name} is of type {_type(value)}, not a tensor"
+        # Sparse, quantized, nested and meta tensors can't be copied; nor can fp8 without its scale.
+        elif value.layout != torch.strided or value.device.type != "cpu" or value.is_nested:
             seen = f"{name} has no plain numbers"
+        elif value.dtype not in NUMBERS:
+            seen = f"{name} has no plain numbers ({name_of(value.dtype)})"
         else:
-            yield name.removeprefix(PARALLEL) if parallel else name, value
+            # Without the attributes that a file may give a tensor.
+            yield name.removeprefix(PARALLEL) if parallel else name, Tensor.detach(value)
             continue
         raise WeightsUnusable(f"read weights {path}", seen, _REMEDY)
+
+
+def name_of(dtype: torch.dtype) -> str:
+    """Return the name of a type of numbers, such as `float32`."""
+    return str(dtype).removeprefix("torch.")
+
+
+def _type(value: object) -> str:
+    return type(value).__name__

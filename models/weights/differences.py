@@ -31,6 +31,8 @@ class Differences:
     """In the checkpoint and not in the model, by the checkpoint's names."""
     shapes: tuple[tuple[str, Shape, Shape], ...] = ()
     """Name, shape in the checkpoint, shape in the model."""
+    twice: tuple[tuple[str, str], ...] = ()
+    """Names in the checkpoint of one tensor of the model: the first and another."""
     classes: tuple[int, int] | None = None
     """Classes of the checkpoint and of the model, if these differ."""
 
@@ -46,6 +48,9 @@ class Differences:
         if self.unexpected:
             unknown = self.unexpected[:SHOWN]
             yield f"the model has no {', '.join(unknown)}" + _more(len(self.unexpected))
+        if self.twice:
+            shown = [f"{first} twice, also as {other}" for first, other in self.twice[:SHOWN]]
+            yield f"it has {', '.join(shown)}" + _more(len(self.twice))
 
 
 def differences(
@@ -64,7 +69,13 @@ def differences(
         optional: endings of the model's names that may be missing.
         classes: where the number of classes shows.
     """
-    given = {mine: found[theirs] for theirs, mine in ours.items()}
+    first: dict[str, str] = {}
+    twice = [
+        (first[mine], theirs)
+        for theirs, mine in ours.items()
+        if first.setdefault(mine, theirs) != theirs
+    ]
+    given = {mine: found[theirs] for mine, theirs in first.items()}
     missing = [n for n in wanted.keys() - given.keys() if not n.endswith(tuple(optional))]
     unexpected = [theirs for theirs, mine in ours.items() if mine not in wanted]
     other = {
@@ -77,7 +88,9 @@ def differences(
     if told:
         other = {name: pair for name, pair in other.items() if name not in classes.layers}
     shapes = tuple((name, *pair) for name, pair in other.items())
-    return Differences(tuple(sorted(missing)), tuple(sorted(unexpected)), shapes, told)
+    return Differences(
+        tuple(sorted(missing)), tuple(sorted(unexpected)), shapes, tuple(twice), told
+    )
 
 
 def _count(shapes: tuple[Shape, Shape], each: int) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ from typing import Final
 import torch
 from torch import Tensor, nn
 
-from models.weights.checkpoint import read_checkpoint
+from models.weights.checkpoint import name_of, read_checkpoint
 from models.weights.differences import ClassCount, Differences, Shape, differences
 from models.weights.errors import WeightsUnusable
 from models.weights.naming import (
@@ -28,6 +28,8 @@ DETECTOR_CLASSES: Final = ClassCount(
 CLASSIFIER_CLASSES: Final = ClassCount(("fc.weight", "fc.bias"), each=1)
 STEM: Final = "conv1.weight"
 """A tensor that every classifier has, also without its last layer."""
+VARIANCE: Final = ".running_var"
+"""The end of the names of norms' variances."""
 Names = Callable[[Collection[str]], dict[str, str]]
 
 
@@ -67,7 +69,7 @@ def _load(
         raise WeightsUnusable(f"load weights {path}", "; ".join(lines), remedy_for(told))
     with torch.no_grad():
         for theirs in ours:
-            _require_finite(found[theirs], theirs, path)
+            _require_usable(found[theirs], theirs, wanted[ours[theirs]].dtype, path)
         for theirs, mine in ours.items():
             wanted[mine].copy_(found[theirs])
 
@@ -76,15 +78,22 @@ def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, Shape]:
     return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
 
 
-def _require_finite(tensor: Tensor, name: str, path: Path) -> None:
-    if tensor.is_complex() or not bool(torch.isfinite(tensor).all()):
+def _require_usable(tensor: Tensor, name: str, wanted: torch.dtype, path: Path) -> None:
+    """Refuse numbers that a model can't have; wanted: the type that they are copied to."""
+    if wanted.is_floating_point and not tensor.is_floating_point():  # e.g. quantized by hand
+        seen = f"{name} has whole numbers ({name_of(tensor.dtype)})"
+    elif not bool(torch.isfinite(tensor.to(wanted)).all()):  # fp64's largest are infinite in fp32
         seen = f"{name} has values that are no finite numbers"
-        raise WeightsUnusable(f"load weights {path}", seen, "Give an undamaged checkpoint.")
+    elif name.endswith(VARIANCE) and bool((tensor < 0).any()):
+        seen = f"{name} has variances below 0"
+    else:
+        return
+    raise WeightsUnusable(f"load weights {path}", seen, "Give an undamaged checkpoint.")
 
 
 def remedy_for(told: Differences) -> str:
     """Return what to do about differences."""
-    if told.classes and not (told.missing or told.unexpected or told.shapes):
+    if told.classes and not (told.missing or told.unexpected or told.shapes or told.twice):
         return f"Set the knob num_classes to {told.classes[0]}."
     if told.shapes and all(".layer" in f".{name}" for name, _, _ in told.shapes):
         return "Give weights of this workload's backbone, or choose the backbone that they are of."

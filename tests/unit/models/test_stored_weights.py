@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
 import torch
 
-from agents.stacks.weights import SHA256, with_weights
+from agents.stacks.weights import SHA256, require_unchanged, with_weights
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import SweepInvalid, UserError, WorkerFault
@@ -114,6 +115,32 @@ def test_weights_that_are_not_there_or_changed_fail_with_blame_user(
     assert caught.value.failure.blame is Blame.USER
     (status,) = [s for s in catalogue.verify(store) if s.key == OWN]
     assert "its checksum is sha256:" in str(status.trouble)
+
+
+def test_weights_that_change_while_they_are_loaded_fail_the_run(
+    store: Store, checkpoint: Path
+) -> None:
+    catalogue.add(store, checkpoint, OWN)
+    spec, facts = with_weights(spec_of(cell(weights="mine")))
+    require_unchanged(facts)
+    require_unchanged({})
+    program = spec.job.program
+    assert isinstance(program, TrainingProgram)
+    path = Path(str(program.arguments["weights"]))
+    for change in (lambda: path.write_bytes(b"other"), path.unlink):
+        change()
+        with pytest.raises(WorkerFault, match=str(facts[SHA256])) as caught:
+            require_unchanged(facts)
+        assert caught.value.failure.blame is Blame.USER
+
+
+@pytest.mark.parametrize("key", [OWN, None])
+def test_a_fifo_is_refused_and_not_waited_for(
+    store: Store, tmp_path: Path, key: str | None
+) -> None:
+    os.mkfifo(tmp_path / "fifo.pth")
+    with pytest.raises(UserError, match=r"add .*/fifo\.pth: it is no regular file"):
+        catalogue.add(store, tmp_path / "fifo.pth", key)
 
 
 def test_what_is_no_checkpoint_is_not_added(store: Store, tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import zipfile
 from argparse import Namespace
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -171,6 +173,33 @@ def text(path: Path, content: bytes) -> Path:
     return file
 
 
+def packed(folder: Path) -> Path:
+    """Return a checkpoint of a few KiB whose tensor would fill 40 MB."""
+    path = saved(folder, {"a": torch.zeros(10_000_000)})
+    with zipfile.ZipFile(path) as plain:
+        records = {name: plain.read(name) for name in plain.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as small:
+        for name, content in records.items():
+            small.writestr(name, content)
+    return path
+
+
+def fifo(folder: Path) -> Path:
+    os.mkfifo(folder / "fifo.pth")
+    return folder / "fifo.pth"
+
+
+def shadowed(folder: Path, name: str) -> Path:
+    """Return a checkpoint with a dictionary one of whose methods is a number."""
+    state = OrderedDict(a=torch.ones(1))
+    state.__dict__[name] = 1
+    return saved(folder, {"model": state} if name == "items" else state)
+
+
+def unusual(folder: Path, dtype: torch.dtype) -> Path:
+    return saved(folder, {"a": torch.empty(2, dtype=dtype)})
+
+
 WRONG: dict[str, tuple[Callable[[Path], Path], str]] = {
     "text": (lambda f: text(f, b"<html>not found</html>"), "it is damaged, or no checkpoint"),
     "empty": (lambda f: text(f, b""), "it is damaged, or no checkpoint"),
@@ -181,10 +210,16 @@ WRONG: dict[str, tuple[Callable[[Path], Path], str]] = {
     "list": (lambda f: saved(f, [torch.ones(1)]), "it holds a list, not a dictionary of tensors"),
     "nothing": (lambda f: saved(f, {}), "it holds no tensor"),
     "number": (lambda f: saved(f, {"a": 1}), "a is of type int, not a tensor"),
-    "key": (lambda f: saved(f, {1: torch.ones(1)}), "'1' is no name of a tensor"),
+    "key": (lambda f: saved(f, {1: torch.ones(1)}), "a key of type int is no name of a"),
     "name": (lambda f: saved(f, {"a\nb": torch.ones(1)}), r"'a\nb' is no name of a tensor"),
     "sparse": (lambda f: saved(f, {"a": torch.ones(2, 2).to_sparse()}), "a has no plain numbers"),
     "meta": (lambda f: saved(f, {"a": torch.ones(2, device="meta")}), "a has no plain numbers"),
+    "compressed": (packed, "its records are compressed or overlap, which torch.save never does"),
+    "fifo": (fifo, "it is no regular file"),
+    "bits": (lambda f: unusual(f, torch.bits8), "a has no plain numbers"),
+    "fp8": (lambda f: unusual(f, torch.float8_e4m3fn), "a has no plain numbers"),
+    "complex": (lambda f: unusual(f, torch.complex64), "a has no plain numbers"),
+    "bool": (lambda f: unusual(f, torch.bool), "a has no plain numbers"),
     "module": (lambda f: saved(f, nn.Linear(1, 1)), "would run torch.nn.modules.linear.Linear"),
 }
 
@@ -200,6 +235,31 @@ def test_what_is_no_checkpoint_is_refused_in_one_line(tmp_path: Path, what: str)
     assert said in message
     assert "\n" not in message
     assert "weights_only" not in message, "torch's advice would be to run its code"
+
+
+@pytest.mark.parametrize("name", ["get", "keys", "values", "__len__"])
+def test_a_dictionary_s_attributes_replace_none_of_its_methods(tmp_path: Path, name: str) -> None:
+    assert read_checkpoint(shadowed(tmp_path, name))["a"].tolist() == [1]
+
+
+def test_a_tensor_s_attributes_are_left_behind(tmp_path: Path) -> None:
+    given = torch.ones(2)
+    given.dim = given.is_complex = 1  # type: ignore[assignment,method-assign]
+    read = read_checkpoint(saved(tmp_path, {"a": given}))["a"]
+    assert read.dim() == 1
+    assert not read.is_complex()
+
+
+def test_too_little_memory_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_args: object, **_given: object) -> None:
+        raise RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:124] DefaultCPUAllocator: can't allocate memory"
+        )
+
+    path = saved(tmp_path, {"a": torch.ones(1)})
+    monkeypatch.setattr(torch, "load", full)
+    with pytest.raises(WeightsUnusable, match="it needs more memory than there is"):
+        read_checkpoint(path)
 
 
 @pytest.mark.parametrize("legacy", [False, True])
@@ -219,6 +279,7 @@ def without(state: State, name: str) -> State:
 
 
 BIAS = "head.regression_head.bbox_reg.bias"
+VARIANCE = "backbone.body.bn1.running_var"
 DIFFERENT: dict[str, tuple[Callable[[State], State], str]] = {
     "missing": (lambda s: without(s, BIAS), f"it lacks {BIAS}. Give weights of this workload"),
     "unexpected": (lambda s: s | {"neck.bias": torch.ones(1)}, "the model has no neck.bias"),
@@ -232,6 +293,22 @@ DIFFERENT: dict[str, tuple[Callable[[State], State], str]] = {
         "or choose the backbone that they are of",
     ),
     "nan": (lambda s: s | {BIAS: torch.full((36,), float("nan"))}, "bbox_reg.bias has values that"),
+    "infinite in fp32": (
+        lambda s: s | {BIAS: torch.full((36,), 1e300, dtype=torch.float64)},
+        "bbox_reg.bias has values that are no finite numbers",
+    ),
+    "whole numbers": (
+        lambda s: s | {BIAS: torch.ones(36, dtype=torch.int8)},
+        f"{BIAS} has whole numbers (int8)",
+    ),
+    "negative variance": (
+        lambda s: s | {VARIANCE: -torch.ones(64)},
+        f"{VARIANCE} has variances below 0",
+    ),
+    "twice": (
+        lambda s: s | {"backbone.fpn.inner_blocks.0.bias": torch.zeros(256)},
+        "it has backbone.fpn.inner_blocks.0.0.bias twice, also as backbone.fpn.inner_blocks.0.bias",
+    ),
     "huge": (
         lambda s: s | {BIAS: torch.ones(1).expand(10**12)},
         f"{BIAS} is 1000000000000, not 36",

@@ -11,13 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from agents.backends.torch_eager.backend import TorchEager
-from agents.scenarios.training_quality import run
+from agents.scenarios.training_quality import judged, run
 from controller.contracts.base import Scalar
-from controller.contracts.errors import WorkerFault
+from controller.contracts.errors import SweepInvalid, WorkerFault
 from controller.contracts.facts import undeclared
 from controller.contracts.manifests import defaults_of
 from controller.contracts.result import Result, Validity
+from controller.contracts.sweep import Sweep
 from controller.contracts.wire import Progress
+from controller.scheduling.expansion import cells_of
 from models.mobile.metrics import score
 from models.retinanet.drawn_data import (
     COLOURS,
@@ -76,6 +78,46 @@ def test_a_quality_that_is_not_reached_is_invalid_and_has_no_time() -> None:
     assert reason.endswith(" after 3 steps, below 1")
     assert "time_to_target" not in result.metrics
     assert "steps_to_target" not in result.environment
+
+
+def test_a_model_that_learns_nothing_detects_nothing_and_is_invalid() -> None:
+    workload: Any = overfit()
+    workload.learning_rate = lambda step: 0.0
+    result = trained(workload, steps=2, evaluate_every=1, target=0.001)
+    assert result.validity is Validity.INVALID
+    assert result.metrics["mAP"].value == 0
+    assert result.reasons[-1] == "mAP is 0 after 2 steps, below 0.001"
+
+
+def test_a_target_of_nothing_is_refused() -> None:
+    keys = {"name": "x", "workload": "retinanet_overfit", "stack": "torch"}
+    for target in (0, 1.01):
+        knobs = {"scenario": "training_quality", "knobs": {"target": target}}
+        with pytest.raises(SweepInvalid, match=r"target") as caught:
+            cells_of(Sweep.model_validate({**keys, **knobs}), CATALOG)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_quality_is_told_with_the_steps_that_it_was_measured_after() -> None:
+    workload: Any = overfit()
+    loss = workload.loss
+    losses: list[float] = []
+
+    def lost(outputs: Any, given: Any) -> Tensor:  # noqa: ANN401 - passed on
+        losses.append(1.0 if len(losses) < 2 else math.nan)
+        found: Tensor = loss(outputs, given)
+        return found * losses[-1]
+
+    workload.loss = lost
+    result = trained(workload, steps=4, evaluate_every=2)
+    assert result.reasons[0] == "the loss of timed step 3 of 4 is nan"
+    assert result.reasons[-1] == "mAP is 0 after 2 steps, below 0.5"
+
+
+def test_a_quality_just_below_the_target_is_not_told_as_the_target() -> None:
+    given = Result(validity=Validity.VALID, reasons=(), metrics={}, environment={})
+    found = judged(given, [(1.0, 1.0)], ("mAP", 0.49996, 0.5), 1)
+    assert found.reasons == ("mAP is 0.49996 after 1 steps, below 0.5",)
 
 
 def test_a_loss_that_is_not_finite_ends_it_with_its_step() -> None:
