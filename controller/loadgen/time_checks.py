@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from controller.loadgen.checks import Check, equal, judged, unchecked, within
 from controller.loadgen.digits import ROUNDING, bounds, half_digit
 from controller.loadgen.logs import TRACE, waives_queries
+from controller.loadgen.releases import PERMUTATION
 from controller.loadgen.run_logs import RunLogs
 from controller.loadgen.texts import number
 from controller.loadgen.trace import RawQueries
@@ -55,7 +57,28 @@ def sample_count(run: RunLogs) -> int | None:
         return len(run.raw.samples)
     queries = query_count(run)
     each = run.count("generated_samples_per_query") or run.count("effective_samples_per_query")
+    if run.said(f"effective_{PERMUTATION}") is True and each is not None:
+        each = _in_whole_sets(run, each)
     return None if queries is None or each is None else queries * each
+
+
+def _in_whole_sets(run: RunLogs, samples: int) -> int:
+    """Return the samples of an offline run that permutes them: it has each as often.
+
+    Before 5.0, the log has the number that was asked for.
+    """
+    total = run.count("qsl_reported_total_count") or 1
+    of_set = min(run.count("effective_performance_sample_count") or total, total)
+    offline = run.scenario == "Offline" and run.is_performance
+    return math.ceil(samples / of_set) * of_set if offline else samples
+
+
+def _of_offline(run: RunLogs, samples: int, found: float) -> int:
+    """Return the samples, or whole sets of them if the log can't tell and they are nearer."""
+    untold = f"effective_{PERMUTATION}" not in run.detail.values
+    if run.raw or not untold:
+        return samples
+    return min(samples, _in_whole_sets(run, samples), key=lambda count: abs(count - found))
 
 
 def _query_count(run: RunLogs) -> Iterator[Check]:
@@ -81,7 +104,7 @@ def _offline(run: RunLogs) -> Iterator[Check]:
     if rate is None or not samples or not longest:
         yield unchecked(key, rate, "the logs do not have the number of samples")
         return
-    exact = samples / (longest / 1e9)
+    exact = _of_offline(run, samples, rate * longest / 1e9) / (longest / 1e9)
     half = half_digit(exact) + exact * ROUNDING
     yield within(key, rate, exact - half, exact + half, "samples and result_max_latency_ns")
 

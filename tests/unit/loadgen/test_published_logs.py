@@ -10,7 +10,7 @@ import pytest
 
 from controller.loadgen import logs
 from controller.loadgen.checks import Check, Verdict
-from controller.loadgen.logs import DETAIL, MARK, SUMMARY, DetailLog
+from controller.loadgen.logs import DETAIL, MARK, SUMMARY, TRACE, DetailLog
 from controller.loadgen.run_logs import read_run
 from controller.loadgen.verifying import verify
 from tests.support.altered_logs import as_release, copied, in_detail, in_summary, plus, worded
@@ -341,6 +341,36 @@ def test_as_many_sets_as_the_least_duration_may_take(tmp_path: Path) -> None:
     for duration_ms, fits in ((17, False), (18, True)):
         rewrite(folder, {"effective_min_duration_ms": [duration_ms]})
         assert ("effective_min_query_count" not in told(folder)) is fits
+
+
+@pytest.mark.parametrize(
+    ("version", "permutes", "samples", "fits"),
+    [
+        ("4.1", True, 66, True),
+        ("4.1", True, 64, False),
+        ("4.1", False, 66, False),
+        ("4.1", False, 64, True),
+        ("3.1", None, 66, True),
+        ("3.1", None, 64, True),
+        ("3.1", None, 65, False),
+        ("3.1", None, 67, False),
+    ],
+)
+def test_an_offline_run_that_permutes_its_samples_has_each_as_often(
+    version: str, permutes: bool | None, samples: int, fits: bool, tmp_path: Path
+) -> None:
+    """Of 64 samples of three; a log of 4.1 tells that it permutes them, and not that it has 66."""
+    folder = as_release(copied("offline", tmp_path), f"{version} @ x")
+    (folder / TRACE).unlink()
+    if permutes is not None:
+        for part in ("requested", "effective"):
+            key = f"{part}_sample_concatenate_permutation"
+            put(folder, f"{part}_performance_issue_same_index", {key: permutes})
+    rate = f"{samples / 0.024874317:.6g}"
+    rewrite(folder, {"result_samples_per_second": [float(rate)]})
+    if samples != 64:
+        in_summary(folder, "Samples per second", lambda _: rate)
+    assert ("result_samples_per_second" not in told(folder)) is fits
 
 
 # --- multi streams at a fixed rate, of round v1.0 and before ---

@@ -55,7 +55,8 @@ OPTIONS = UpOptions(
     meter=("/bin/meter", "{device}"),
     supervised=True,
 )
-SHORT = Timings(restart_s=0.1, retry_s=0.0, answer_s=0.05)
+SHORT = Timings(restart_s=4.0, retry_s=0.0, answer_s=0.05)
+"""On a busy machine, the first answer may be given up long after `answer_s`, and still be told."""
 
 
 @pytest.fixture
@@ -183,7 +184,7 @@ def test_who_submits_to_one_that_is_stopped_is_told_and_waits(
     with pytest.raises(FarmSilent):
         FarmClient(stopped_controller, {}, SHORT).submit(sweep, again=True)
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("waiting up to 0 s for the controller of")
+    assert line.startswith("waiting up to 4 s for the controller of")
     assert line.endswith("; the controller has not answered for 0.05 s")
 
 
