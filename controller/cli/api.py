@@ -12,9 +12,10 @@ from typing import Annotated
 import typer
 
 from controller.api.certificate import Certificate, fingerprint_of, own_certificate, tls_of
-from controller.api.routes import DESCRIPTION, PREFIX
+from controller.api.prefix import PREFIX
+from controller.api.routes import DESCRIPTION
 from controller.api.server import ApiOptions, serve_api
-from controller.cli.common import home, reading
+from controller.cli.common import home, reading_here
 from controller.contracts.errors import HomeUnusable, UserError
 from controller.contracts.version import installed_version
 from controller.platform.terminal import log_visibly, say
@@ -48,8 +49,8 @@ def serve(
 
     Works whether or not the farm is up; sweeps are submitted and cancelled only while it is.
     """
-    address = Address.parse("--listen", listen, port=None)
-    with reading():
+    address = Address.to_listen("--listen", listen)
+    with reading_here():
         pass  # rather a complaint now than at the first request
     files = certificate_of(address, tls_cert, tls_key, plain=plain)
     options = ApiOptions(
@@ -90,8 +91,8 @@ async def _serve(options: ApiOptions, files: Certificate | None) -> None:
     server = await serve_api(home(), installed_version(), options)
     try:
         scheme = "http" if files is None else "https"
-        host, port = server.address
-        say(f"api          {scheme}://{host}:{port}{PREFIX}, described at {DESCRIPTION}")
+        served_at = f"{scheme}://{Address(*server.address)}{PREFIX}"
+        say(f"api          {served_at}, described at {DESCRIPTION}")
         if files is not None:
             say(f"certificate  {files.certificate}")
             say(f"fingerprint  SHA-256 {fingerprint_of(files.certificate)}")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
 
-from controller.cli.common import farm_elsewhere, home
+from controller.cli.common import farm_elsewhere
+from controller.cli.meant import stored_files
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import DeviceState, RegisteredAgent, RegisteredDevice
 from controller.contracts.errors import UserError
 from controller.contracts.sweep import Cell, Sweep
 from controller.platform.terminal import say
-from controller.runtime.stored_files import stored_files_here, stored_files_now
+from controller.runtime.stored_files import stored_files_here
 from controller.scheduling.model_files import HERE, HostFiles, hosts_without, needed_files
 from controller.scheduling.planning import SweepPlan, plan_sweep
 
@@ -25,8 +25,7 @@ def hosts_without_files(
 ) -> tuple[HostFiles, ...]:
     """Return the known hosts that lack files of a sweep; this host, if its farm knows none."""
     if fleet[0] or farm_elsewhere():
-        stored = partial(stored_files_now, home())
-        return known_hosts_without(sweep, cells, catalog, fleet, stored)
+        return known_hosts_without(sweep, cells, catalog, fleet, stored_files)
     return this_host_without(cells, catalog, _stored_here)
 
 
@@ -42,7 +41,7 @@ def planned_with_files(
     owners: device → agent; hosts: agent → host.
     """
     if hosts:
-        return with_host_files(plan, owners, hosts, partial(stored_files_now, home()))
+        return with_host_files(plan, owners, hosts, stored_files)
     here = this_host_without(cells, catalog, _stored_here)
     return plan.model_copy(update={"without_files": here})
 

@@ -101,7 +101,7 @@ LOADGEN = STATS | {"controller.loadgen"}
 REPORTS = PROFILES | PLATFORM | STATS | {"controller.reports"}
 DASHBOARDS = METRICS | {"controller.dashboards", "controller.runtime.prometheus"}
 RUNTIME = SCHEDULING | STORE | {"controller.runtime", "controller.metrics"}
-API = RUNTIME | {"controller.api"}
+API = RUNTIME | REPORTS | {"controller.api"}
 MODELS = PLATFORM | {"models", "kernels"}
 
 
