@@ -17,6 +17,7 @@ from controller.api.server import ApiOptions, serve_api
 from controller.cli.common import home, reading
 from controller.contracts.errors import HomeUnusable, UserError
 from controller.contracts.version import installed_version
+from controller.page.site import Site
 from controller.platform.terminal import log_visibly, say
 from controller.runtime.addresses import Address
 
@@ -53,7 +54,10 @@ def serve(
         pass  # rather a complaint now than at the first request
     files = certificate_of(address, tls_cert, tls_key, plain=plain)
     options = ApiOptions(
-        host=address.host, port=address.port, tls=None if files is None else tls_of(files)
+        host=address.host,
+        port=address.port,
+        tls=None if files is None else tls_of(files),
+        front=Site(tls=files is not None),
     )
     log_visibly()
     asyncio.run(_serve(options, files))
@@ -92,6 +96,7 @@ async def _serve(options: ApiOptions, files: Certificate | None) -> None:
         scheme = "http" if files is None else "https"
         host, port = server.address
         say(f"api          {scheme}://{host}:{port}{PREFIX}, described at {DESCRIPTION}")
+        say(f"page         {scheme}://{host}:{port}/")
         if files is not None:
             say(f"certificate  {files.certificate}")
             say(f"fingerprint  SHA-256 {fingerprint_of(files.certificate)}")
