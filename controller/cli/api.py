@@ -67,17 +67,9 @@ def certificate_of(
     address: Address, certificate: Path | None, key: Path | None, *, plain: bool
 ) -> Certificate | None:
     """Return the certificate to serve with, None for none; raises UserError."""
-    tried = f"serve the API on {address}"
+    require_servable(address, certificate, key, plain=plain)
     if plain:
-        if certificate or key:
-            raise UserError(tried, "--plain has no certificate", "Leave one of them out.")
-        if not ipaddress.ip_address(address.host).is_loopback:
-            seen = "without TLS, others on the network can read tokens"
-            raise UserError(tried, seen, "Leave out --plain, or listen on 127.0.0.1.")
         return None
-    if bool(certificate) != bool(key):
-        seen = "a certificate and its key belong together"
-        raise UserError(tried, seen, "Give both --tls-cert and --tls-key, or neither.")
     if certificate and key:
         return Certificate(certificate, key)
     try:
@@ -85,6 +77,25 @@ def certificate_of(
     except OSError as error:
         seen, remedy = error.strerror or str(error), "Give --tls-cert and --tls-key."
         raise HomeUnusable(f"make a certificate in {home().path}", seen, remedy) from error
+
+
+def require_servable(
+    address: Address, certificate: Path | None, key: Path | None, *, plain: bool, prefix: str = "--"
+) -> None:
+    """Raise UserError unless an address may be served so; prefix: of the options' names."""
+    tried = f"serve the API on {address}"
+    if plain:
+        if certificate or key:
+            seen = f"{prefix}plain has no certificate"
+            raise UserError(tried, seen, "Leave one of them out.")
+        if not ipaddress.ip_address(address.host).is_loopback:
+            seen = "without TLS, others on the network can read tokens"
+            raise UserError(tried, seen, f"Leave out {prefix}plain, or listen on 127.0.0.1.")
+    elif bool(certificate) != bool(key):
+        seen = "a certificate and its key belong together"
+        raise UserError(tried, seen, f"Give both {prefix}tls-cert and {prefix}tls-key, or neither.")
+    elif certificate and key:
+        tls_of(Certificate(certificate, key))
 
 
 async def _serve(options: ApiOptions, files: Certificate | None) -> None:
