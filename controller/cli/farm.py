@@ -182,6 +182,7 @@ def api_beside(
             seen = "--api-tls-cert, --api-tls-key and --api-plain need --api"
             raise UserError("start the farm", seen, "Add `--api IP:PORT`.")
         return None
+    # Late, as above.
     from controller.cli.api import require_servable
 
     parsed = Address.parse("--api", address, port=None)
