@@ -102,6 +102,7 @@ REPORTS = PROFILES | PLATFORM | STATS | {"controller.reports"}
 DASHBOARDS = METRICS | {"controller.dashboards", "controller.runtime.prometheus"}
 RUNTIME = SCHEDULING | STORE | {"controller.runtime", "controller.metrics"}
 API = RUNTIME | {"controller.api"}
+PAGE = API | REPORTS | {"controller.page"}
 MODELS = PLATFORM | {"models", "kernels"}
 
 
@@ -122,6 +123,7 @@ MODELS = PLATFORM | {"models", "kernels"}
         ("controller.reports", REPORTS),
         ("controller.runtime", RUNTIME),
         ("controller.api", API),
+        ("controller.page", PAGE),
         ("agents", MODELS | METRICS | PROFILES | LOADGEN | {"agents"}),
         ("models", MODELS),
         ("kernels", frozenset({"kernels"})),
@@ -147,6 +149,7 @@ def test_imports_of_ours_go_down_only(package: str, allowed: frozenset[str]) -> 
         ("controller.profiles", {"ijson", "numpy", "pyarrow", "pydantic"}),
         ("controller.loadgen", set()),
         ("controller.api", {"aiohttp", "cryptography", "httpx", "pydantic"}),
+        ("controller.page", {"aiohttp", "plotly"}),
         ("controller.reports.views", {"numpy"}),
         ("controller.reports.html", {"plotly", "jinja2", "markupsafe"}),
         ("kernels", {"torch"}),
