@@ -128,9 +128,10 @@ def reading() -> Iterator[FarmReader]:
     """
     if name := context_elsewhere():
         # Late: a client of HTTP, which reading on the head need not.
-        from controller.cli.elsewhere import reader_of
+        from controller.cli.elsewhere import FarmElsewhere
 
-        with _damage_said() as lines, closing(reader_of(name, lines.append)) as reader:
+        there = FarmElsewhere(name)
+        with _damage_said() as lines, closing(there.store(lines.append)) as reader:
             yield reader
         return
     with reading_here() as store:

@@ -12,16 +12,21 @@ from controller.api.reader import ApiReader
 from controller.runtime.home import Home
 
 
-def client_of(context: str) -> ApiClient:
-    """Return the client of a context; raises UserError."""
-    return ApiClient(read_context(context, os.environ))
+class FarmElsewhere:
+    """The ways to ask the farm of a context."""
 
+    def __init__(self, context: str) -> None:
+        """Raises UserError if there is no such context."""
+        self._context = read_context(context, os.environ)
 
-def reader_of(context: str, tell: Callable[[str], None]) -> ApiReader:
-    """Return what reads the farm of a context; raises UserError."""
-    return ApiReader(read_context(context, os.environ), tell)
+    def host(self) -> ApiClient:
+        """Return what asks its host."""
+        return ApiClient(self._context)
 
+    def controller(self) -> ApiFarmClient:
+        """Return what asks its controller."""
+        return ApiFarmClient(Home.from_environment(), self._context)
 
-def farm_client_of(context: str) -> ApiFarmClient:
-    """Return the client of a context's controller; raises UserError."""
-    return ApiFarmClient(Home.from_environment(), read_context(context, os.environ))
+    def store(self, tell: Callable[[str], None]) -> ApiReader:
+        """Return what reads its store; tell: receives a line about what is damaged there."""
+        return ApiReader(self._context, tell)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from controller.cli.common import farm_elsewhere
-from controller.cli.meant import stored_files
+from controller.cli.common import farm_elsewhere, home
+from controller.cli.meant import elsewhere
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import DeviceState, RegisteredAgent, RegisteredDevice
 from controller.contracts.errors import UserError
 from controller.contracts.sweep import Cell, Sweep
 from controller.platform.terminal import say
-from controller.runtime.stored_files import stored_files_here
+from controller.runtime.stored_files import stored_files_here, stored_files_now
 from controller.scheduling.model_files import HERE, HostFiles, hosts_without, needed_files
 from controller.scheduling.planning import SweepPlan, plan_sweep
 
@@ -25,7 +25,7 @@ def hosts_without_files(
 ) -> tuple[HostFiles, ...]:
     """Return the known hosts that lack files of a sweep; this host, if its farm knows none."""
     if fleet[0] or farm_elsewhere():
-        return known_hosts_without(sweep, cells, catalog, fleet, stored_files)
+        return known_hosts_without(sweep, cells, catalog, fleet, _stored_there)
     return this_host_without(cells, catalog, _stored_here)
 
 
@@ -41,7 +41,7 @@ def planned_with_files(
     owners: device → agent; hosts: agent → host.
     """
     if hosts:
-        return with_host_files(plan, owners, hosts, stored_files)
+        return with_host_files(plan, owners, hosts, _stored_there)
     here = this_host_without(cells, catalog, _stored_here)
     return plan.model_copy(update={"without_files": here})
 
@@ -93,6 +93,12 @@ def this_host_without(
     """
     needs = [(HERE, files) for cell in cells if (files := needed_files(cell, catalog))]
     return tuple(hosts_without(needs, {}, stored())) if needs else ()
+
+
+def _stored_there() -> Stored:
+    """Return what is in the store of models of each online host of the farm that is meant."""
+    other = elsewhere()
+    return stored_files_now(home()) if other is None else other.host().files().files
 
 
 def _stored_here() -> Stored:

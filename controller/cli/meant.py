@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from controller.cli.common import context_elsewhere, home
@@ -12,43 +11,35 @@ from controller.runtime.health import trouble_of
 from controller.runtime.home import Home
 
 if TYPE_CHECKING:
+    from controller.cli.elsewhere import FarmElsewhere
     from controller.runtime.client import FarmClient
+
+
+def elsewhere() -> FarmElsewhere | None:
+    """Return the farm of the context that is meant, None if none is; raises UserError."""
+    name = context_elsewhere()
+    if name is None:
+        return None
+    # Late: a client of HTTP, which lists of this host need not.
+    from controller.cli.elsewhere import FarmElsewhere
+
+    return FarmElsewhere(name)
 
 
 def where() -> Where:
     """Return the home whose farm is meant, or what the farm of a context says of itself."""
-    if name := context_elsewhere():
-        # Late: a client of HTTP, which lists of this host need not.
-        from controller.cli.elsewhere import client_of
-
-        return client_of(name).farm()
-    return home()
+    other = elsewhere()
+    return home() if other is None else other.host().farm()
 
 
 def farm_client() -> FarmClient:
     """Return the client of the controller that is meant: this home's, or a context's."""
+    if other := elsewhere():
+        return other.controller()
     # Late, as above.
     from controller.runtime.client import FarmClient
 
-    if name := context_elsewhere():
-        # Late, as above.
-        from controller.cli.elsewhere import farm_client_of
-
-        return farm_client_of(name)
     return FarmClient(home())
-
-
-def stored_files() -> Mapping[str, Collection[str]]:
-    """Return what is in the store of models of each online host of the farm that is meant."""
-    if name := context_elsewhere():
-        # Late, as above.
-        from controller.cli.elsewhere import client_of
-
-        return client_of(name).files().files
-    # Late, as above.
-    from controller.runtime.stored_files import stored_files_now
-
-    return stored_files_now(home())
 
 
 def warn_if_away() -> None:
