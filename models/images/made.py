@@ -8,9 +8,6 @@ bytes cost, and these are those of OpenImages: the longer side has 1024 pixels, 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from controller.platform.atomic import replacing_folder
 from models.images.statistics import draw_boxes
 
 MADE: Final = "made"
@@ -46,18 +44,8 @@ def ensure_made(root: Path, num_classes: int, images: int = IMAGES) -> str:
     if (root / name).is_dir():
         return name
     root.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=".made-", dir=root))
-    try:
-        write_set(work, num_classes, images)
-        work.chmod(0o755)
-        work.rename(root / name)
-    except FileExistsError:  # another run was first
-        return name
-    except OSError:
-        if not (root / name).is_dir():
-            raise
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    with replacing_folder(root / name) as folder:  # by the same content if another run was first
+        write_set(folder, num_classes, images)
     return name
 
 
@@ -85,10 +73,7 @@ def write_set(folder: Path, num_classes: int, images: int) -> None:
         "categories": [{"id": n, "name": f"class {n}"} for n in range(num_classes)],
         "annotations": annotations,
     }
-    with (folder / "annotations.json").open("w") as file_:
-        json.dump(document, file_)
-        file_.flush()
-        os.fsync(file_.fileno())
+    (folder / "annotations.json").write_text(json.dumps(document))
 
 
 def _annotation(image: int, box: list[float], label: int) -> dict[str, Any]:
