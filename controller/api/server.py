@@ -10,7 +10,7 @@ import os
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -21,6 +21,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from controller.api.bodies import read_body
 from controller.api.description import description
+from controller.api.front import Front, Value
 from controller.api.identity import REALM, Caller, caller_of, known_digests, require
 from controller.api.problems import (
     MEDIA_TYPE,
@@ -42,6 +43,7 @@ from controller.metrics.web_server import (
     SEND_S,
     WebServer,
     answered,
+    answered_openly,
     listen,
     once_per_period,
     serve,
@@ -70,6 +72,7 @@ MAX_BODY_BYTES: Final = 2**18
 BODY_TIMEOUT_S: Final = 30.0
 PIECE_BYTES: Final = 2**16
 CALLER: Final = web.RequestKey("api_caller", Caller)
+NO_HEADERS: Final[Mapping[str, str]] = {}
 SAFE: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-cache"}
 """Headers of every answer: JSON is never taken for a page, and nothing is shared."""
 
@@ -88,6 +91,8 @@ class ApiOptions:
     body_timeout_s: float = BODY_TIMEOUT_S
     head_timeout_s: float = HEAD_TIMEOUT_S
     end_s: float = END_S
+    front: Front | None = None
+    """Pages that are served, too, beside the API."""
     send_s: float = SEND_S
     clock: Callable[[], float] = time.monotonic
     """Seconds; never steps back."""
@@ -114,6 +119,7 @@ async def serve_api(home: Home, version: str, options: ApiOptions) -> WebServer:
                 for route in WRITES
             ),
             web.get(DESCRIPTION, server.describe, allow_head=False),
+            *(options.front.routes(server) if options.front else ()),
         ]
     )
     app.on_cleanup.append(source.on_cleanup)
@@ -186,37 +192,73 @@ class _Server:
             try:
                 return await self._admit(request, handler)
             except Unauthenticated as error:
-                refusal = _refusal(problem_of(error), {"WWW-Authenticate": REALM})
+                refusal = self._refusal(request, problem_of(error), {"WWW-Authenticate": REALM})
                 return await turned_away(request, refusal)
             except _Wait as wait:
-                refusal = _too_fast(wait.seconds)
+                refusal = self._refused(request, *_too_fast(wait.seconds))
                 return await turned_away(request, refusal) if wait.stranger else refusal
             except (UserError, StoreUnavailable) as error:
                 if isinstance(error, StoreUnavailable | HomeUnusable):
                     self._log.error("the store cannot be read: %s", error)
-                return _refused(problem_of(error))
+                return self._refused(request, problem_of(error))
             except web.HTTPException as error:
-                return _of_aiohttp(request, error)
+                return self._refusal(request, *_of_aiohttp(request, error))
             except Exception:
                 log.exception("%s %s failed", request.method, request.path[:LONGEST])
-                return _refusal(problem(500, "the server has a fault", "See the server's log."))
+                said = problem(500, "the server has a fault", "See the server's log.")
+                return self._refusal(request, said)
 
         return guard
 
+    def _refused(self, request: web.Request, said: Problem, wait_s: int = 1) -> web.Response:
+        headers = {"Retry-After": str(wait_s)} if said.status == 429 else {}
+        return self._refusal(request, said, headers)
+
+    def _refusal(
+        self, request: web.Request, said: Problem, headers: Mapping[str, str] = NO_HEADERS
+    ) -> web.Response:
+        front = self._options.front
+        if front and front.serves(request):
+            return front.refused(request, said, headers)
+        return _refusal(said, headers)
+
     async def _admit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        address, said = request.remote or "", request.headers.get("Authorization", "")
+        front, said = self._options.front, request.headers.get("Authorization", "")
+        if front and front.serves(request):
+            if front.is_open(request):
+                return await answered_openly(request, handler)
+            said = front.authorization(request)
+        caller = await self.caller(request, said)
+        request[CALLER] = caller
+        return await answered(request, caller.name, handler)
+
+    async def caller(self, request: web.Request, authorization: str) -> Caller:
+        """See Backing."""
+        address = request.remote or ""
         wait_s = self._strangers.wait_s(address)
-        if wait_s and not await self._may_be_known(said):
+        if wait_s and not await self._may_be_known(authorization):
             raise _Wait(wait_s, stranger=True)
         try:
-            caller = await self._in_turn(self._caller, said)
+            caller: Caller = await self._in_turn(self._caller, authorization)
         except (Unauthenticated, StoreUnavailable, HomeUnusable):
             self._strangers.take(address)  # whoever it is, if the store can't tell
             raise
         if wait_s := self._callers.take(caller.name):
             raise _Wait(wait_s, stranger=False)
-        request[CALLER] = caller
-        return await answered(request, caller.name, handler)
+        return caller
+
+    async def read(self, work: Callable[[Reading], Value]) -> Value:
+        """See Backing."""
+        async with self._reading:
+            return await asyncio.to_thread(lambda: work(self._farm()))
+
+    async def write(self, work: Callable[[Reading], Value]) -> Value:
+        """See Backing."""
+        async with self._writing:
+            return await asyncio.to_thread(lambda: work(self._farm()))
+
+    def _farm(self) -> Reading:
+        return Reading(self._store(), self._home)
 
     async def _may_be_known(self, authorization: str) -> bool:
         """Return whether a token was there when all were last read, at little cost.
@@ -326,30 +368,28 @@ def is_known(given: list[str], tag: str) -> bool:
     return tag in said or "*" in said
 
 
-def _too_fast(wait_s: float) -> web.Response:
+def _too_fast(wait_s: float) -> tuple[Problem, int]:
     seconds = max(1, math.ceil(wait_s))
     error = TooFast("answer the request", "too many were made", f"Wait {seconds} s.")
-    return _refused(problem_of(error), seconds)
+    return problem_of(error), seconds
 
 
-def _of_aiohttp(request: web.Request, error: web.HTTPException) -> web.Response:
+def _of_aiohttp(
+    request: web.Request, error: web.HTTPException
+) -> tuple[Problem, Mapping[str, str]]:
     """Return the problem for an address or a method that there is not."""
     where = request.path[:LONGEST]
     remedy = f"See {DESCRIPTION}."
     if isinstance(error, web.HTTPMethodNotAllowed):
         said = problem(405, f"{where} has no {error.method[:LONGEST]}", remedy)
-        return _refusal(said, {"Allow": ", ".join(sorted(error.allowed_methods))})
-    return _refusal(problem(404, f"there is no {where}", remedy))
+        return said, {"Allow": ", ".join(sorted(error.allowed_methods))}
+    return problem(404, f"there is no {where}", remedy), NO_HEADERS
 
 
-def _refused(said: Problem, wait_s: int = 1) -> web.Response:
-    return _refusal(said, {"Retry-After": str(wait_s)} if said.status == 429 else {})
-
-
-def _refusal(said: Problem, headers: dict[str, str] | None = None) -> web.Response:
+def _refusal(said: Problem, headers: Mapping[str, str]) -> web.Response:
     return web.Response(
         text=said.model_dump_json(),
         status=said.status,
         content_type=MEDIA_TYPE,
-        headers={**SAFE, **(headers or {})},
+        headers={**SAFE, **headers},
     )

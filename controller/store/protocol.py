@@ -149,6 +149,38 @@ class StoreReader(Protocol):
         """Return every failed attempt's failure, oldest first."""
         ...
 
+    def begun_runs(self) -> list[Run]:
+        """Return the open runs that have been leased at least once, oldest first.
+
+        Called where people watch, at each change. Raises StoreDamaged if an index is damaged.
+        """
+        ...
+
+    def never_leased(self) -> dict[str, int]:
+        """Return how many queued runs of each sweep have never been leased, if it has any."""
+        ...
+
+    def outcomes_of(self, run_id: str) -> list[StoredResult | StoredFailure]:
+        """Return the results and failures of a run, in the order of storing."""
+        ...
+
+    def newest_failures(self, wanted: OutcomeFilter, newest: int) -> list[StoredFailure]:
+        """Return the newest failures that a filter keeps, the newest first.
+
+        Called where people watch, at each change. Raises StoreDamaged if an index is damaged.
+        """
+        ...
+
+    def recent_history(
+        self, device_id: str, newest: int, before: float | None = None
+    ) -> list[DeviceHistoryEntry]:
+        """Return the newest entries of a device's history, the newest first.
+
+        before: seconds since the epoch; only those before then. Raises StoreDamaged if an index is
+        damaged.
+        """
+        ...
+
     def fleet(self) -> tuple[list[RegisteredAgent], list[RegisteredDevice]]:
         """Return all agents and devices ever registered, by id, but no forgotten devices."""
         ...

@@ -310,3 +310,23 @@ def test_good_sweep_is_listed_with_its_defaults(tmp_path: Path) -> None:
 def test_down_without_a_farm_says_so(tmp_path: Path) -> None:
     done = benchfarm(tmp_path, "down")
     assert (done.returncode, b"no farm is up" in done.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--api", "10.0.0.5:8443", "--api-plain"), "others on the network can read tokens"),
+        (("--api-plain",), "need --api"),
+        (("--api-tls-cert", "x.pem"), "need --api"),
+        (("--api", "127.0.0.1:1", "--api-tls-cert", "x.pem"), "belong together"),
+        (
+            ("--api", "127.0.0.1:1", "--api-plain", "--api-tls-key", "x.pem"),
+            "--api-plain has no certificate",
+        ),
+    ],
+)
+def test_an_api_that_may_not_be_served_so_is_refused_before_a_farm_is_started(
+    tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    assert said in complaint_of(tmp_path / "home", "up", *options)
+    assert not (tmp_path / "home").exists()
