@@ -20,7 +20,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from controller.api.bodies import read_body
-from controller.api.description import description
+from controller.api.description import described
 from controller.api.front import Front, Value
 from controller.api.identity import REALM, Caller, caller_of, known_digests, require
 from controller.api.problems import (
@@ -35,7 +35,7 @@ from controller.api.queries import NoQuery, parse
 from controller.api.rates import Rate, RateLimit
 from controller.api.reads import Ids, Reading
 from controller.api.routes import DESCRIPTION, PREFIX, READS, WRITES, ReadRoute, WriteRoute
-from controller.contracts.base import Contract, canonical_json
+from controller.contracts.base import Contract
 from controller.contracts.errors import HomeUnusable, NotFound, StoreUnavailable, UserError
 from controller.contracts.records import Scope
 from controller.metrics.web_server import (
@@ -182,7 +182,7 @@ class _Server:
         self._known_at = -math.inf
         self._listing = asyncio.Lock()
         self._log = once_per_period(log)
-        self._description = canonical_json(description(version)).encode()
+        self._description = described(version)
 
     def guard(self) -> Middleware:
         """Return what stands before every route."""
