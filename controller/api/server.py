@@ -20,7 +20,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from controller.api.bodies import read_body
-from controller.api.description import description
+from controller.api.description import described
 from controller.api.front import Front, Value
 from controller.api.identity import REALM, Caller, caller_of, known_digests, require
 from controller.api.prefix import PREFIX
@@ -38,7 +38,7 @@ from controller.api.reads import Ids, Reading, record_of
 from controller.api.route_kinds import Export, ExportRoute, ReadRoute, WriteRoute
 from controller.api.routes import DESCRIPTION, EVENTS, EXPORTS, READS, WRITES
 from controller.api.streams import send_events, send_export
-from controller.contracts.base import Contract, canonical_json
+from controller.contracts.base import Contract
 from controller.contracts.errors import HomeUnusable, NotFound, StoreUnavailable, UserError
 from controller.metrics.web_server import (
     HEAD_TIMEOUT_S,
@@ -191,7 +191,7 @@ class _Server:
         self._known_at = -math.inf
         self._listing = asyncio.Lock()
         self._log = once_per_period(log)
-        self._description = canonical_json(description(version)).encode()
+        self._description = described(version)
 
     def guard(self) -> Middleware:
         """Return what stands before every route."""

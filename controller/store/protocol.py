@@ -9,7 +9,13 @@ from controller.contracts.annotations import SweepAnnotations
 from controller.contracts.capability import Capability
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import DeviceHistoryEntry, RegisteredAgent, RegisteredDevice
-from controller.contracts.outcome_filter import OutcomeFilter, PageRequest, ResultPage
+from controller.contracts.outcome_filter import (
+    Chosen,
+    MeasuredKind,
+    OutcomeFilter,
+    PageRequest,
+    ResultPage,
+)
 from controller.contracts.records import (
     NewestResult,
     Spent,
@@ -208,6 +214,25 @@ class StoreReader(FarmReader, Protocol):
         before: seconds since the epoch; only those before then. Raises StoreDamaged if an index is
         damaged.
         """
+        ...
+
+    def newest_of_cells(
+        self, chosen: Chosen, repeats: int, most: int
+    ) -> tuple[list[StoredResult], bool]:
+        """Return the newest counted results of each chosen cell on each device, oldest first; and
+        whether there are more.
+
+        repeats: so many of each; most: of all together. Called where people compare. Raises
+        StoreDamaged if an index is damaged.
+        """
+        ...
+
+    def measured_kinds(self) -> list[MeasuredKind]:
+        """Return what any cell ever asked for, sorted; called where people choose among it."""
+        ...
+
+    def runs_beginning(self, text: str, most: int) -> list[str]:
+        """Return the ids of leased runs that begin with a text, sorted; called by a search."""
         ...
 
     def lost_agents(self) -> bool:
