@@ -33,7 +33,7 @@ class FarmContext(Contract):
 
     url: str
     """https://HOST:PORT, or http:// of loopback."""
-    token: Annotated[str, Field(max_length=200, pattern=r"^[!-~]+$")]
+    token: Annotated[str, Field(max_length=200, pattern=r"^[!-~]+$", repr=False)]
     certificate: str = ""
     """The server's certificate, PEM; empty without TLS."""
 

@@ -227,9 +227,14 @@ def write_file(path: Path, text: str, *, replace: bool = True) -> None:
 
     Unless `replace`, also if there is such a file.
     """
+    write_bytes(path, text.encode(), replace=replace)
+
+
+def write_bytes(path: Path, content: bytes, *, replace: bool = True) -> None:
+    """Write as `write_file` does."""
     try:
-        with path.open("w" if replace else "x", encoding="utf-8") as file:
-            file.write(text)
+        with path.open("wb" if replace else "xb") as file:
+            file.write(content)
     except FileExistsError as error:
         remedy = "Name another file, or remove that one."
         raise UserError(f"write {path}", "it exists already", remedy) from error

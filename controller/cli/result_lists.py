@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -14,6 +14,7 @@ from controller.cli.common import (
     console,
     reading,
     show_json,
+    write_bytes,
     write_file,
 )
 from controller.cli.imported_results import imported_results, those_of
@@ -39,11 +40,17 @@ from controller.contracts.outcome_filter import OutcomeFilter
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.platform.terminal import say
 from controller.reports.export import as_csv, as_json
+from controller.reports.lines import lines_of
 from controller.reports.outcome_lists import failure_lines, result_lines
 from controller.store.protocol import FarmReader
 
 SHOWN: Final = 200
 """Results that a table has, unless --last says otherwise."""
+_TEXTS: Final[Mapping[str, Callable[[Sequence[StoredResult]], str]]] = {
+    "json": as_json,
+    "jsonl": lambda results: lines_of(results).decode(),
+    "csv": as_csv,
+}
 NOT_OURS: Final = "imported: measured and published by others, and not checked here"
 
 
@@ -190,11 +197,11 @@ def export(
     until: Until = None,
     validity: OfValidity = None,
     form: Annotated[
-        Literal["json", "csv", "mlperf-mobile", "app"],
+        Literal["json", "jsonl", "csv", "parquet", "mlperf-mobile", "app"],
         typer.Option(
             "--format",
-            help="Format; csv has one line per metric, mlperf-mobile is a submission's tree, app"
-            " the mobile app's JSON.",
+            help="Format; jsonl has a result a line, csv and parquet one per metric, mlperf-mobile"
+            " is a submission's tree, app the mobile app's JSON.",
         ),
     ] = "json",
 ) -> None:
@@ -223,7 +230,13 @@ def export(
             if form == "mlperf-mobile"
             else export_app_json(results, output)
         )
-    write_file(output, as_csv(results) if form == "csv" else as_json(results))
+    if form == "parquet":
+        # Late: pyarrow, which takes long to load.
+        from controller.reports.arrow import parquet_pieces
+
+        write_bytes(output, b"".join(parquet_pieces([results])))
+    else:
+        write_file(output, _TEXTS[form](results))
     say(f"{len(results)} results written to {output}")
     return None
 

@@ -1,0 +1,196 @@
+"""The client for programs, exports as files, and a sweep's events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from controller.api.contexts import FarmContext, keep_context
+from controller.api.exports import READ_AT_ONCE
+from controller.async_client import AsyncFarm
+from controller.client import Farm
+from controller.contracts.errors import FarmUnavailable, NotFound, SweepInvalid, UserError
+from controller.contracts.records import Scope, StoredResult
+from controller.contracts.wire import RunEvent
+from controller.reports.arrow import SCHEMA, parquet_pieces
+from controller.store.sqlite import SqliteStore
+from tests.support.api import SECRETS, Served, prepared, served
+from tests.support.command_line import printed_by
+from tests.support.fake_controller import Told, telling_controller
+from tests.support.figures import Figure
+from tests.support.page_store import add_large
+from tests.support.store_examples import runs_for, sweep_record
+
+SWEEP = sweep_record(generation=2, repeats=12).sweep_id
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(prepared(tmp_path_factory.mktemp("farm") / "home")) as served_api:
+        yield served_api
+
+
+@pytest.fixture(scope="module")
+def stored(api: Served) -> list[StoredResult]:
+    with closing(SqliteStore.open_reader(api.home.store)) as reader:
+        return reader.results()
+
+
+@pytest.fixture
+def farm(api: Served) -> Farm:
+    return farm_of(api, Scope.SUBMITTER)
+
+
+def farm_of(api: Served, scope: Scope = Scope.VIEWER) -> Farm:
+    return Farm(FarmContext(url=api.url, token=SECRETS[scope]))
+
+
+def test_results_are_the_store_s(farm: Farm, stored: list[StoredResult]) -> None:
+    assert [one.run_id for one in farm.results()] == [one.run_id for one in stored]
+    assert farm.results().to_list()[0].metrics == stored[0].metrics
+    of_phone = farm.results(device="phone-1", tags=["paper", "g1"], knobs={"precision": "fp32"})
+    expected = [one for one in stored if one.device == "phone-1" and "g1" in one.tags]
+    expected = [one for one in expected if one.knobs.get("precision") == "fp32"]
+    assert [one.run_id for one in of_phone] == [one.run_id for one in expected]
+
+
+def test_a_table_has_a_row_for_each_metric(farm: Farm, stored: list[StoredResult]) -> None:
+    table = farm.results(samples=True).to_arrow()
+    assert table.schema.remove_metadata() == SCHEMA
+    said = {(row["run_id"], row["attempt"], row["metric"]): row for row in table.to_pylist()}
+    assert len(said) == table.num_rows == sum(len(one.metrics) for one in stored)
+    for one in stored:
+        for name, measured in one.metrics.items():
+            row = said[one.run_id, one.attempt, name]
+            assert (row["value"], row["unit"]) == (measured.value, measured.unit)
+            assert tuple(row["samples"]) == measured.samples
+            assert json.loads(row["knobs"]) == one.knobs
+            assert json.loads(row["environment"]) == json.loads(json.dumps(one.environment))
+            assert row["started_at"].timestamp() == pytest.approx(one.started_at, abs=0.001)
+            assert (row["validity"], row["counted"]) == (one.validity, one.counted)
+    bare = farm.results(validity="INVALID").to_arrow()
+    assert set(map(len, bare["samples"].to_pylist())) == {0}
+    assert set(bare["validity"].to_pylist()) == {"INVALID"}
+    assert farm.results(workload="none").to_arrow().num_rows == 0
+
+
+def test_a_data_frame_needs_pandas(farm: Farm) -> None:
+    try:
+        import pandas as pd
+    except ImportError:
+        with pytest.raises(UserError, match="pandas is not installed"):
+            farm.results().to_pandas()
+    else:
+        assert isinstance(farm.results().to_pandas(), pd.DataFrame)
+
+
+@pytest.mark.parametrize(
+    "conditions", [{"colour": "red"}, {"validity": "GOOD"}, {"knobs": "{"}, {"since": "monday"}]
+)
+def test_a_wrong_condition_is_named(farm: Farm, conditions: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=next(iter(conditions))):
+        farm.results(**conditions)
+
+
+def test_the_rest_of_the_farm(farm: Farm) -> None:
+    assert SWEEP in [record.sweep_id for record in farm.sweeps()]
+    assert sum(farm.sweep(SWEEP).tally.runs.values()) == len(farm.runs(SWEEP)) == 12
+    assert [each.device.id for each in farm.devices()] == ["host-1", "phone-1"]
+    assert [known.agent.id for known in farm.agents()] == ["host-1"]
+    assert {one.sweep_id for one in farm.failures(sweep=SWEEP)} == {SWEEP}
+    assert farm.history("phone-1")[0].why == "by hand"
+    assert farm.profiles() == []
+    with pytest.raises(NotFound, match="there is none with this id"):
+        farm.sweep("none")
+    with pytest.raises(NotFound, match="no VALID result is stored"):
+        farm.compare("eager", "torch", "none")
+    with pytest.raises(SweepInvalid):
+        farm.submit({"name": "x"})
+    with pytest.raises(FarmUnavailable):
+        farm.cancel(SWEEP)
+
+
+async def test_what_is_awaited_is_the_same(farm: Farm) -> None:
+    waiting = AsyncFarm(farm)
+    sweeps, devices, table = await asyncio.gather(
+        waiting.sweeps(), waiting.devices(), waiting.results(sweep=SWEEP).to_arrow()
+    )
+    assert (sweeps, devices) == (farm.sweeps(), farm.devices())
+    assert table.equals(farm.results(sweep=SWEEP).to_arrow())
+
+
+def test_a_context_names_the_farm(
+    api: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("BENCHFARM_CONTEXT", "lab")
+    keep_context("lab", farm_of(api).context, {"XDG_CONFIG_HOME": str(tmp_path)})
+    assert Farm.of_context() == Farm.of_context("lab") == farm_of(api)
+    assert SECRETS[Scope.VIEWER] not in repr(Farm.of_context())
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_results_are_exported(
+    api: Served, tmp_path: Path, stored: list[StoredResult], form: str
+) -> None:
+    file = tmp_path / "out"
+    said = printed_by(api.home.path, "results", "export", str(file), "--format", form)
+    assert f"{len(stored)} results written" in said
+    if form == "jsonl":
+        lines = file.read_text().splitlines()
+        assert lines == [one.model_dump_json() for one in stored]
+    else:
+        assert pq.read_table(file).num_rows == sum(len(one.metrics) for one in stored)
+
+
+def test_a_file_of_no_results_is_one() -> None:
+    assert pq.read_table(pa.BufferReader(b"".join(parquet_pieces([])))).schema == SCHEMA
+
+
+EVENT = RunEvent.of(runs_for(sweep_record())[0])
+
+
+def test_events_come_as_the_controller_tells_them(api: Served) -> None:
+    with telling_controller(api.home, [EVENT, None, EVENT]) as told:
+        assert [*farm_of(api).events(SWEEP)] == [EVENT, EVENT]
+        assert told == Told(path=f"/v1/sweeps/{SWEEP}/events", asked=1)
+        answer = api.get(f"/sweeps/{SWEEP}/events")
+        assert answer.headers["Content-Type"] == "text/event-stream"
+        data = f"event: run\ndata: {EVENT.model_dump_json()}\n\n"
+        assert answer.text == f"{data}: nothing new\n\n{data}"
+        assert api.get("/sweeps/none/events").status_code == 404
+        assert told.asked == 2
+    assert api.get(f"/sweeps/{SWEEP}/events").status_code == 503
+
+
+MANY = 100_000
+
+
+def test_all_results_as_parquet(tmp_path: Path, figure: Figure) -> None:
+    """Made page by page: what is in memory does not grow with the results."""
+    home = prepared(tmp_path / "home", sweeps=0)
+    add_large(home, MANY)
+    with served(home) as api, httpx.Client() as client:
+        headers = {"Authorization": f"Bearer {SECRETS[Scope.VIEWER]}"}
+        seconds = {}
+        for path in ("results?validity=VALID&limit=200", "results/export?format=parquet"):
+            with client.stream(
+                "GET", f"{api.url}/api/v1/{path}", headers=headers, timeout=None
+            ) as answer:
+                content = b"".join(answer.iter_raw())
+                assert answer.status_code == 200
+            seconds[path] = answer.elapsed.total_seconds()
+    page, parquet = seconds.values()
+    figure(f"API: a filtered page of {MANY} results, s", page, "0.2")
+    figure(f"API: {MANY} results as Parquet, s", parquet, "5")
+    assert pq.read_table(pa.BufferReader(content)).num_rows >= MANY
+    assert READ_AT_ONCE < MANY
