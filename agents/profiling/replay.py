@@ -131,7 +131,6 @@ def kernel_call(task: KernelReplay) -> Callable[[], object]:
     namespace, _, name = task.kernel.partition("::")
     name, _, overload = name.partition(".")
     packet = getattr(getattr(torch.ops, namespace), name)
-    op = getattr(packet, overload or "default", packet)
     inputs = [json.loads(text or "[]") for text in (task.dims, task.strides, task.dtypes)]
     values = json.loads(task.values or "[]")
     arguments = [
@@ -139,6 +138,7 @@ def kernel_call(task: KernelReplay) -> Callable[[], object]:
         for index, (dims, strides, dtype) in enumerate(zip(*inputs, strict=True))
     ]
 
+    op = getattr(packet, overload) if overload else _overload_for(packet, arguments)
     run = _handed_over(op, arguments)
 
     def call() -> object:
@@ -146,6 +146,27 @@ def kernel_call(task: KernelReplay) -> Callable[[], object]:
             return run()
 
     return _with_gradients(run, arguments) if task.gradients else call
+
+
+def _overload_for(packet: Any, arguments: list[Any]) -> Any:  # noqa: ANN401 - an operator
+    """Return the overload that was run: a trace names none, not even where a result goes to `out`.
+
+    The default where all arguments have a place, else the one with as many, tensors where theirs
+    were.
+    """
+    default = getattr(packet, "default", packet)
+    if not hasattr(default, "_schema") or len(arguments) <= len(default._schema.arguments):
+        return default
+    overloads = (getattr(packet, name) for name in packet.overloads())
+    return next((one for one in overloads if _takes(one, arguments)), default)
+
+
+def _takes(op: Any, arguments: list[Any]) -> bool:  # noqa: ANN401 - an operator
+    declared = op._schema.arguments
+    return len(declared) == len(arguments) and all(
+        isinstance(one.type, torch.TensorType) == isinstance(value, torch.Tensor)
+        for one, value in zip(declared, arguments, strict=True)
+    )
 
 
 def _handed_over(op: Any, arguments: list[Any]) -> Callable[[], Any]:  # noqa: ANN401 - an operator

@@ -20,10 +20,10 @@ def budget_tables(found: Budget, summary: ProfileSummary, top: int) -> Iterator[
     rows = [*phases, (("step",), found.step)]
     yield _table(f"budget by phase, {per(summary)}", ("phase",), rows)
     operations = [((line.phase, line.operation), line) for line in found.operations]
-    table = _table("most time above the peaks", ("phase", "operation"), operations[:top])
+    table = _table("most time not at the peaks", ("phase", "operation"), operations[:top])
     if rest := found.operations[top:]:
         lost_s = sum(line.between_s for line in rest)
-        table.caption = f"and {len(rest)} more with {duration(lost_s)} above the peaks"
+        table.caption = f"and {len(rest)} more with {duration(lost_s)} not at the peaks"
     yield table
 
 

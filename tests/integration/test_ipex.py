@@ -114,6 +114,18 @@ def test_ours_is_torchvision_s_with_the_same_weights(ipex: EnvironmentFolder, si
     assert max(differences.values()) <= 1e-4, differences
 
 
+def test_a_checkpoint_s_detections_are_torchvision_s(ipex: EnvironmentFolder) -> None:
+    command = [str(ipex.python), "-m", "tests.support.compare_detections"]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert found["detections"] > 1000
+    assert found["unmatched_alone"] == 0, found
+    assert found["unmatched"] == found["tied"] <= found["detections"] / 1000, found
+    assert found["scores"] <= 1e-5, found
+    assert found["boxes_px"] <= 1e-3, found
+
+
 async def test_torchvision_s_trains_as_ours(ipex: EnvironmentFolder, tmp_path: Path) -> None:
     ours, theirs = [
         await outcome_of(tmp_path / name, ipex, implementation=name, ipex_optimize=False)

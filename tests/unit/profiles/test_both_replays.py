@@ -103,6 +103,22 @@ def test_inputs_that_torch_takes_only_by_name_are_handed_over(scale: str, *, is_
     assert bool((found == 0).all()) is is_zero
 
 
+def test_a_kernel_that_wrote_into_a_given_tensor_is_replayed_so() -> None:
+    """A trace names `aten::mm` whichever overload was run."""
+    task = KernelReplay(
+        key="k",
+        kernel="aten::mm",
+        dims="[[2, 3], [3, 4], [2, 4]]",
+        strides="[[3, 1], [4, 1], [1, 2]]",
+        dtypes='["c10::BFloat16", "c10::BFloat16", "c10::BFloat16"]',
+        values='["", "", ""]',
+    )
+    found = kernel_call(task)()
+    assert isinstance(found, torch.Tensor)
+    assert found.stride() == (1, 2)
+    assert bool(found.any())
+
+
 def test_what_torch_refuses_is_told_with_its_share_and_reason() -> None:
     rows = [kernel("aten::mm", 0.3), kernel("aten::addmm", 0.1), kernel("aten::relu", 0.6)]
     flops = [replace(row, flops=1.0) for row in rows[:2]]
