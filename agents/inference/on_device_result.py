@@ -3,7 +3,6 @@ conditions."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -31,8 +30,8 @@ from controller.contracts.suite_version import TARGET_UNKNOWN, rules_of, target_
 from controller.contracts.units import Unit
 from controller.contracts.unreadable import UNREADABLE
 from controller.contracts.wire import Job, OnDeviceProgram, WorkerSpec
-from controller.loadgen.audit_pattern import COLD_START, MOST
 from controller.loadgen.audit_pattern import FILE as AUDIT_FILE
+from controller.loadgen.audit_pattern import kept
 from controller.stats.prediction import predictions
 
 LATENCIES = "latencies_ns.npy"
@@ -122,16 +121,9 @@ def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:
 
 
 def audited(path: Path, audit: str) -> Measurement:
-    """Return the times that an audit judges, in the order of its pattern: at most MOST.
-
-    The first ones; of a cold start, which is about all of the run, each n-th.
-    """
-    times = np.load(path) / 1e9
-    if audit == COLD_START:
-        times = times[:: max(1, math.ceil(len(times) / MOST))]
-    if not len(times):  # no batch was full
-        return Measurement(value=0.0, unit=Unit.SECONDS)
-    return Measurement.of_samples(tuple(map(float, times[:MOST])), Unit.SECONDS)
+    """Return the times that an audit judges, in its order; 0 without a full batch."""
+    times = kept([float(ns) / 1e9 for ns in np.load(path)], audit)
+    return Measurement.of_samples(tuple(times or (0.0,)), Unit.SECONDS)
 
 
 def of_full_batches(latencies_s: tuple[float, ...], size: int) -> tuple[float, ...]:

@@ -3,7 +3,8 @@ it imports the standard library alone."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeVar
 
 CACHE: Final = "cache"
 COLD_START: Final = "cold-start"
@@ -15,4 +16,14 @@ the second sight only."""
 FILE: Final = "audit_ns.npy"
 """Nanoseconds an answer by the system's own clock, one for each sample or full batch, in order."""
 MOST: Final = 4096
-"""Most of them that are kept, of `cold-start` evenly thinned; a multiple of REPEATS."""
+"""Most of them that a result has; a multiple of REPEATS."""
+Time = TypeVar("Time")
+
+
+def kept(times: Sequence[Time], audit: str) -> Sequence[Time]:
+    """Return the times that a result has: the first ones, MOST of them.
+
+    Of a cold start, which is about all of a run, each n-th.
+    """
+    every = max(1, -(-len(times) // MOST)) if audit == COLD_START else 1
+    return times[::every][:MOST]

@@ -23,9 +23,13 @@ from controller.contracts.audit import (
     AuditFinding,
     AuditVerdict,
 )
+from controller.contracts.records import StoredResult
 from controller.contracts.result import Measurement, Result
 from controller.contracts.units import Unit
 from controller.loadgen.audit_verdicts import findings_of
+from controller.loadgen.checks import Verdict
+from controller.loadgen.run_logs import read_run
+from controller.loadgen.stored_checks import stored_checks
 from controller.runtime.home import Home
 from controller.scheduling.expansion import cells_of
 from models.mobile.metrics import read_answers
@@ -54,6 +58,12 @@ def found_in(check: AuditCheck, result: Result) -> dict[str, AuditFinding]:
     return {finding.name: finding for finding in findings}
 
 
+def differing(result: StoredResult, folder: Path) -> list[str]:
+    """Return the figures of a result that are not those of its files."""
+    checks = stored_checks(result, read_run(folder), folder)
+    return [check.figure for check in checks if check.verdict is Verdict.DIFFERS]
+
+
 @pytest.mark.parametrize(
     "check",
     [
@@ -76,7 +86,13 @@ async def test_a_server_s_honest_model_is_not_named(
     speed = next(iter(found_in(check, outcome).values()))
     assert speed.verdict is not AuditVerdict.REFUSED, speed.why
     assert len(outcome.metrics[LATENCY].samples) == 32
-    assert Path(outcome.artefacts["performance_audit"]).is_file()
+    stored = try_result(check, outcome.metrics, outcome.environment, "offline")
+    folder = Path(outcome.artefacts["performance_audit"]).parent
+    assert differing(stored, folder) == []
+    altered = outcome.metrics[LATENCY].samples[1:]
+    metrics = {**outcome.metrics, LATENCY: Measurement.of_samples(altered, Unit.SECONDS)}
+    stored = stored.model_copy(update={"metrics": metrics})
+    assert differing(stored, folder) == [LATENCY]
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ The clock that times answers is simulated, and what a system does is how far it 
 
 from __future__ import annotations
 
-import operator
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -202,7 +202,11 @@ def session_facts(session: Session) -> Environment:
 
 
 def verdict(
-    system: Honest, check: AuditCheck, folder: Path, at_once: int = 1, **changes: object
+    system: Honest,
+    check: AuditCheck,
+    folder: Path,
+    at_once: int = 1,
+    changes: Mapping[str, object] = MappingProxyType({}),
 ) -> tuple[AuditVerdict, str]:
     """Return what an audit's first finding, on speed within the run, says of a system."""
     session = run(system, spec(folder, check, **changes), at_once)
@@ -210,14 +214,18 @@ def verdict(
     return found[0].verdict, found[0].why
 
 
+OF_SCENARIO: Final[Mapping[str, Mapping[str, object]]] = {
+    "multi_stream": {"samples_per_query": 8, "min_query_count": 60},
+    "server": {"target_qps": 1500.0, "target_latency_ms": 100.0},
+}
+
+
 @pytest.mark.parametrize("scenario", ["single_stream", "multi_stream", "server", "offline"])
 @pytest.mark.parametrize("check", AuditCheck)
 def test_an_honest_system_is_not_named(check: AuditCheck, scenario: str, tmp_path: Path) -> None:
-    more: dict[str, object] = {
-        "multi_stream": {"samples_per_query": 8, "min_query_count": 60},
-        "server": {"target_qps": 1500.0, "target_latency_ms": 100.0},
-    }.get(scenario, {})
-    found, why = verdict(Honest(), check, tmp_path, scenario=scenario, **more)
+    found, why = verdict(
+        Honest(), check, tmp_path, changes={"scenario": scenario, **OF_SCENARIO.get(scenario, {})}
+    )
     assert found is not AuditVerdict.REFUSED, why
     assert "[" in why, "it has an interval"
 
@@ -242,9 +250,9 @@ def test_a_planted_cheater_is_named(
 
 def test_a_cache_is_named_in_batches_and_multi_stream(tmp_path: Path) -> None:
     batches = {"scenario": "offline", "min_query_count": 320}
-    found, why = verdict(Caching(), AuditCheck.CACHE, tmp_path / "a", 8, **batches)
+    found, why = verdict(Caching(), AuditCheck.CACHE, tmp_path / "a", 8, batches)
     assert found is AuditVerdict.REFUSED, why
-    found, why = verdict(Honest(), AuditCheck.CACHE, tmp_path / "b", 8, **batches)
+    found, why = verdict(Honest(), AuditCheck.CACHE, tmp_path / "b", 8, batches)
     assert found is not AuditVerdict.REFUSED, why
 
 
@@ -259,7 +267,8 @@ def test_accuracy_by_names_is_named_and_by_data_is_not(tmp_path: Path) -> None:
         session_of(system, Dataset([images]), spec(folder, audit, mode="accuracy")).run(1e-3)
         answers = read_answers(folder / logs.ACCURACY, SAMPLES)
         told = [np.frombuffer(answers.by_sample[n], "<i8")[0] for n in range(SAMPLES)]
-        return sum(map(operator.eq, told, TRUTH)) / SAMPLES
+        right = [int(one) == truth for one, truth in zip(told, TRUTH, strict=True)]
+        return sum(right) / SAMPLES
 
     images = Named()
     systems = ((Honest(), AuditVerdict.PASSES), (KnowsTheNames(images), AuditVerdict.REFUSED))
