@@ -12,17 +12,19 @@ import pytest
 
 from controller.contracts.audit import AUDIT, AuditCheck
 from controller.contracts.base import Scalar
+from controller.contracts.capability import of_record
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Measurement, Result, Validity
-from controller.contracts.run import AttemptState
+from controller.contracts.run import AttemptState, OutcomeRecord
 from controller.contracts.sweep import Cell, PairedComparison, Side, Sweep
 from controller.contracts.units import Unit
 from controller.contracts.work import work_of
 from controller.imported.exportable import objection
 from controller.metrics.families import gauge_text
 from controller.metrics.farm_metrics import FarmMetrics
+from controller.metrics.newest import newest_of
 from controller.reports.outcome_lists import result_lines
 from controller.reports.result_selection import Wanted, choose
 from controller.reports.summary import summaries_of, summarise
@@ -135,10 +137,31 @@ def test_prometheus_is_told_the_ordinary_speed_alone(
     told = [line for line in lines if line.startswith("benchfarm_result")]
     (rate,) = [line for line in told if line.startswith("benchfarm_result{") and "throughp" in line]
     assert float(rate.rpartition(" ")[2]) == SLOW
+    assert len({line.partition('work="')[2].partition('"')[0] for line in told}) == 1
     assert not any(float(line.rpartition(" ")[2]) == FAST or AUDIT in line for line in told)
     counted = metrics.expose(box.farm.state()).counted
     of = {"workload": "resnet18", "stack": "torch", "scenario": "offline"}
     assert counted.get_sample_value("benchfarm_run_duration_seconds_count", of) == 1
+
+
+@pytest.mark.parametrize("audit", ["none", *AuditCheck])
+def test_no_event_makes_a_newest_result_or_capability_of_one(audit: str) -> None:
+    leased = builders.attempt("cpu-1", 1, AttemptState.LEASED)
+    record = OutcomeRecord(
+        run_id="run-1",
+        attempt=1,
+        outcome=measured(FAST),
+        counted=True,
+        started_at=1.0,
+        recorded_at=2.0,
+    )
+    plain = builders.run(of=cell(audit=str(audit)), attempts=(leased,))
+    assert (newest_of(plain, record, CATALOG) is not None) == (audit == "none")
+    delegating = cell(audit=str(audit)).model_copy(
+        update={"knobs": {**plain.cell.knobs, "delegate": "xnnpack"}}
+    )
+    asked = builders.run(of=delegating, attempts=(leased,))
+    assert (of_record(asked, record) is not None) == (audit == "none")
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
