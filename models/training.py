@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:
     import torch
 
+    from controller.contracts.result import Environment
+
 Batch = TypeVar("Batch")
 Outputs = TypeVar("Outputs")
 
@@ -49,3 +51,30 @@ class SharedWorkload(TrainingWorkload[Batch, Outputs], Protocol[Batch, Outputs])
         ranks: a divisor of the batch's size.
         """
         ...
+
+
+class Loader(Protocol):
+    """What reads the batches of a workload from files while it trains."""
+
+    def cpu_s(self) -> float:
+        """Return the CPU seconds that its own processes have used so far."""
+        ...
+
+    def facts(self) -> Environment:
+        """Return facts of what was loaded; called once, at the end."""
+        ...
+
+
+class ReadingWorkload(TrainingWorkload[Batch, Outputs], Protocol[Batch, Outputs]):
+    """A workload that may read its batches while it trains: then the wait is part of a step."""
+
+    @property
+    def loader(self) -> Loader | None:
+        """None: its batches are in memory."""
+        ...
+
+
+def loader_of(workload: object) -> Loader | None:
+    """Return what reads a workload's batches from files; None if they are in memory."""
+    found: Loader | None = getattr(workload, "loader", None)
+    return found

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from types import FrameType
 
 import pytest
@@ -21,6 +22,20 @@ pytest_plugins = ("tests.support.figures",)
 
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while millions of objects are made that all stay, nor look at them later.
+
+    Each process of pytest-xdist collects all tests.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -104,6 +104,7 @@ class ProfiledRunner:
             step_s=plain.metrics["step_time"].value,
             traced_step_s=traced.metrics["step_time"].value,
             verbose_step_s=verbose.metrics["step_time"].value,
+            load_in_step="load_wait" in plain.metrics,
         )
         # In a thread, so that the agent's event loop keeps renewing its leases.
         return Round(plain, traced, verbose, await asyncio.to_thread(profile_of, captured))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, runtime_checkable
 
 from agents.backends.protocol import TrainingBackend
 from controller.contracts.result import Environment
-from models.training import Batch, Outputs, TrainingWorkload
+from models.training import Batch, Outputs, TrainingWorkload, loader_of
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -29,7 +29,7 @@ class Stepping(Protocol):
         ...
 
     def load(self, number: int) -> None:
-        """Fetch the batch of a step; called before each step, and not timed."""
+        """Fetch the batch of a step; called before each step, and not timed unless it waits."""
         ...
 
     def step(self) -> float:
@@ -52,6 +52,16 @@ class Stepping(Protocol):
         ...
 
 
+@runtime_checkable
+class Waiting(Protocol):
+    """A Stepping that may wait for its batches."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether batches are read while it trains, so that loading is a part of a step."""
+        ...
+
+
 class OneProcess(Generic[Batch, Outputs]):
     """Training in this process."""
 
@@ -59,6 +69,7 @@ class OneProcess(Generic[Batch, Outputs]):
         self, workload: TrainingWorkload[Batch, Outputs], backend: TrainingBackend
     ) -> None:
         self._workload, self._backend = workload, backend
+        self._loader = loader_of(workload)
         self._batch: Batch
         self._optimizer: Optimizer
         self.model: Module
@@ -67,6 +78,11 @@ class OneProcess(Generic[Batch, Outputs]):
     def batch_size(self) -> int:
         """See Stepping.batch_size."""
         return self._workload.batch_size
+
+    @property
+    def waits(self) -> bool:
+        """See Waiting.waits."""
+        return self._loader is not None
 
     def start(self) -> None:
         """See Stepping.start."""
@@ -81,8 +97,8 @@ class OneProcess(Generic[Batch, Outputs]):
         return self._backend.step(self._workload, self.model, self._optimizer, self._batch)
 
     def cpu_s(self) -> float:
-        """See Stepping.cpu_s."""
-        return time.process_time()
+        """See Stepping.cpu_s; with the processes that load."""
+        return time.process_time() + (self._loader.cpu_s() if self._loader else 0.0)
 
     def peak_memory_bytes(self) -> int:
         """See Stepping.peak_memory_bytes; Linux counts in KiB."""
@@ -90,4 +106,5 @@ class OneProcess(Generic[Batch, Outputs]):
 
     def environment(self) -> Environment:
         """See Stepping.environment."""
-        return self._backend.environment()
+        loaded = self._loader.facts() if self._loader else {}
+        return {**self._backend.environment(), **loaded}

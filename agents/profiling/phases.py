@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from agents.backends.protocol import TrainingBackend
 from agents.backends.stepping import OneProcess
-from models.training import Batch, Outputs, TrainingWorkload
+from models.training import Batch, Outputs, TrainingWorkload, loader_of
 
 Within = Callable[[str], AbstractContextManager[object]]
 """Phase → context that it runs in: load, forward, loss and optimizer. Backward is what is between
@@ -51,7 +51,7 @@ class _PhasedWorkload(Generic[Batch, Outputs]):
 
     def __init__(self, workload: TrainingWorkload[Batch, Outputs], within: Within) -> None:
         self._workload, self._within = workload, within
-        self.batch_size = workload.batch_size
+        self.batch_size, self.loader = workload.batch_size, loader_of(workload)
 
     def build_model(self) -> Module:
         """See TrainingWorkload.build_model."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agents.backends.protocol import TrainingBackend
-from agents.backends.stepping import OneProcess, Stepping
+from agents.backends.stepping import OneProcess, Stepping, Waiting
 from agents.energy.account import account
 from agents.energy.rapl import EnergyMeter, readable_domains, rested
 from agents.host.disturbance import CpuWatch, environment_of, validity_of
@@ -36,6 +36,8 @@ class Section:
     meter: EnergyMeter
     uptimes: list[float] = field(default_factory=list)
     """Begin and end of each part, in seconds."""
+    waits: list[float] = field(default_factory=list)
+    """Seconds that each timed step waited for its batch; none if batches are in memory."""
 
 
 class Trainer:
@@ -49,6 +51,8 @@ class Trainer:
         self._at_rest = rested(domains, rest_s)
         self._rested = _rested_from(began) if domains and rest_s else {}
         self._stepping = stepping
+        self._waits = isinstance(stepping, Waiting) and stepping.waits
+        self._timed = False
         stepping.start()
         self._done = 0
         self.section = Section(CpuWatch(), EnergyMeter(domains))
@@ -58,14 +62,20 @@ class Trainer:
         self.section = Section(CpuWatch(), EnergyMeter(self._domains))
 
     def step(self) -> tuple[float, float]:
-        """Do one whole training step; return its seconds and its loss."""
+        """Do one whole training step; return its seconds and its loss.
+
+        It begins when it asks for its batch if that is read from files, else when it has it.
+        """
+        asked = time.perf_counter()
         self._stepping.load(self._done)
         self._done += 1
-        started = time.perf_counter()
+        loaded = time.perf_counter()
         loss = self._stepping.step()
-        seconds = time.perf_counter() - started
+        ended = time.perf_counter()
+        if self._waits and self._timed:
+            self.section.waits.append(loaded - asked)
         self.section.meter.look()  # all steps together may exceed a counter's range
-        return seconds, loss
+        return ended - (asked if self._waits else loaded), loss
 
     @contextmanager
     def timing(self) -> Iterator[None]:
@@ -73,7 +83,9 @@ class Trainer:
         section = self.section
         with section.watch.timing(self._stepping.cpu_s), section.meter.running():
             section.uptimes.append(time.clock_gettime(time.CLOCK_BOOTTIME))
+            self._timed = True
             yield
+            self._timed = False
             section.uptimes.append(time.clock_gettime(time.CLOCK_BOOTTIME))
 
     def result(self, steps: Steps, policy: Policy, section: Section | None = None) -> Result:
@@ -92,12 +104,14 @@ class Trainer:
             reasons=broken + disturbed,
             metrics={
                 **measure(steps, self._stepping.batch_size, self._stepping.peak_memory_bytes()),
+                **measure_waits(section.waits),
                 **energy.metrics,
             },
             environment={
                 **self._stepping.environment(),
                 **environment_of(timed),
                 **energy.facts,
+                **share_of_waits(section.waits, steps),
                 **self._moments(section.uptimes),
             },
         )
@@ -205,6 +219,16 @@ def measure(steps: Steps, batch_size: int, peak_bytes: int) -> dict[str, Measure
     if losses:
         metrics["loss"] = Measurement(value=losses[-1], unit=Unit.LOSS, samples=losses)
     return metrics
+
+
+def measure_waits(waits: Sequence[float]) -> dict[str, Measurement]:
+    """Return the median of what steps waited for their batches; none if they are in memory."""
+    return {"load_wait": Measurement.of_samples(tuple(waits), Unit.SECONDS)} if waits else {}
+
+
+def share_of_waits(waits: Sequence[float], steps: Steps) -> dict[str, float]:
+    """Return the fact of which share of the steps' time they waited for their batches."""
+    return {"load_share": round(sum(waits) / sum(s for s, _ in steps), 4)} if waits else {}
 
 
 def objections(steps: Steps) -> tuple[str, ...]:

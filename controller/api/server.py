@@ -10,7 +10,7 @@ import os
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -20,8 +20,10 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from controller.api.bodies import read_body
-from controller.api.description import description
+from controller.api.description import described
+from controller.api.front import Front, Value
 from controller.api.identity import REALM, Caller, caller_of, known_digests, require
+from controller.api.prefix import PREFIX
 from controller.api.problems import (
     MEDIA_TYPE,
     Problem,
@@ -32,16 +34,18 @@ from controller.api.problems import (
 )
 from controller.api.queries import NoQuery, parse
 from controller.api.rates import Rate, RateLimit
-from controller.api.reads import Ids, Reading
-from controller.api.routes import DESCRIPTION, PREFIX, READS, WRITES, ReadRoute, WriteRoute
-from controller.contracts.base import Contract, canonical_json
+from controller.api.reads import Ids, Reading, record_of
+from controller.api.route_kinds import Export, ExportRoute, ReadRoute, WriteRoute
+from controller.api.routes import DESCRIPTION, EVENTS, EXPORTS, READS, WRITES
+from controller.api.streams import send_events, send_export
+from controller.contracts.base import Contract
 from controller.contracts.errors import HomeUnusable, NotFound, StoreUnavailable, UserError
-from controller.contracts.records import Scope
 from controller.metrics.web_server import (
     HEAD_TIMEOUT_S,
     SEND_S,
     WebServer,
     answered,
+    answered_openly,
     listen,
     once_per_period,
     serve,
@@ -49,6 +53,7 @@ from controller.metrics.web_server import (
 )
 from controller.platform.terminal import LONGEST
 from controller.runtime.access import bearer, digest_of
+from controller.runtime.addresses import Address, family_of
 from controller.runtime.home import Home
 from controller.store.reading import SqliteReader
 from controller.store.sqlite import SqliteStore
@@ -70,6 +75,7 @@ MAX_BODY_BYTES: Final = 2**18
 BODY_TIMEOUT_S: Final = 30.0
 PIECE_BYTES: Final = 2**16
 CALLER: Final = web.RequestKey("api_caller", Caller)
+NO_HEADERS: Final[Mapping[str, str]] = {}
 SAFE: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-cache"}
 """Headers of every answer: JSON is never taken for a page, and nothing is shared."""
 
@@ -88,6 +94,8 @@ class ApiOptions:
     body_timeout_s: float = BODY_TIMEOUT_S
     head_timeout_s: float = HEAD_TIMEOUT_S
     end_s: float = END_S
+    front: Front | None = None
+    """Pages that are served, too, beside the API."""
     send_s: float = SEND_S
     clock: Callable[[], float] = time.monotonic
     """Seconds; never steps back."""
@@ -113,16 +121,23 @@ async def serve_api(home: Home, version: str, options: ApiOptions) -> WebServer:
                 web.route(route.method, f"{PREFIX}{route.path}", server.writing(route))
                 for route in WRITES
             ),
+            *(
+                web.get(f"{PREFIX}{route.path}", server.exporting(route), allow_head=False)
+                for route in EXPORTS
+            ),
+            web.get(f"{PREFIX}{EVENTS}", server.watch, allow_head=False),
             web.get(DESCRIPTION, server.describe, allow_head=False),
+            *(options.front.routes(server) if options.front else ()),
         ]
     )
     app.on_cleanup.append(source.on_cleanup)
     try:
-        listener = listen(options.host, options.port)
+        listener = listen(options.host, options.port, family_of(options.host))
     except OSError as error:
         remedy = "Give an address of this host and a free port."
         seen = error.strerror or str(error)
-        raise UserError(f"listen on {options.host}:{options.port}", seen, remedy) from error
+        tried = f"listen on {Address(options.host, options.port)}"
+        raise UserError(tried, seen, remedy) from error
     return await serve(
         *(app, listener, options.head_timeout_s),
         tls=options.tls,
@@ -176,7 +191,7 @@ class _Server:
         self._known_at = -math.inf
         self._listing = asyncio.Lock()
         self._log = once_per_period(log)
-        self._description = canonical_json(description(version)).encode()
+        self._description = described(version)
 
     def guard(self) -> Middleware:
         """Return what stands before every route."""
@@ -186,37 +201,73 @@ class _Server:
             try:
                 return await self._admit(request, handler)
             except Unauthenticated as error:
-                refusal = _refusal(problem_of(error), {"WWW-Authenticate": REALM})
+                refusal = self._refusal(request, problem_of(error), {"WWW-Authenticate": REALM})
                 return await turned_away(request, refusal)
             except _Wait as wait:
-                refusal = _too_fast(wait.seconds)
+                refusal = self._refused(request, *_too_fast(wait.seconds))
                 return await turned_away(request, refusal) if wait.stranger else refusal
             except (UserError, StoreUnavailable) as error:
                 if isinstance(error, StoreUnavailable | HomeUnusable):
                     self._log.error("the store cannot be read: %s", error)
-                return _refused(problem_of(error))
+                return self._refused(request, problem_of(error))
             except web.HTTPException as error:
-                return _of_aiohttp(request, error)
+                return self._refusal(request, *_of_aiohttp(request, error))
             except Exception:
                 log.exception("%s %s failed", request.method, request.path[:LONGEST])
-                return _refusal(problem(500, "the server has a fault", "See the server's log."))
+                said = problem(500, "the server has a fault", "See the server's log.")
+                return self._refusal(request, said)
 
         return guard
 
+    def _refused(self, request: web.Request, said: Problem, wait_s: int = 1) -> web.Response:
+        headers = {"Retry-After": str(wait_s)} if said.status == 429 else {}
+        return self._refusal(request, said, headers)
+
+    def _refusal(
+        self, request: web.Request, said: Problem, headers: Mapping[str, str] = NO_HEADERS
+    ) -> web.Response:
+        front = self._options.front
+        if front and front.serves(request):
+            return front.refused(request, said, headers)
+        return _refusal(said, headers)
+
     async def _admit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        address, said = request.remote or "", request.headers.get("Authorization", "")
+        front, said = self._options.front, request.headers.get("Authorization", "")
+        if front and front.serves(request):
+            if front.is_open(request):
+                return await answered_openly(request, handler)
+            said = front.authorization(request)
+        caller = await self.caller(request, said)
+        request[CALLER] = caller
+        return await answered(request, caller.name, handler)
+
+    async def caller(self, request: web.Request, authorization: str) -> Caller:
+        """See Backing."""
+        address = request.remote or ""
         wait_s = self._strangers.wait_s(address)
-        if wait_s and not await self._may_be_known(said):
+        if wait_s and not await self._may_be_known(authorization):
             raise _Wait(wait_s, stranger=True)
         try:
-            caller = await self._in_turn(self._caller, said)
+            caller: Caller = await self._in_turn(self._caller, authorization)
         except (Unauthenticated, StoreUnavailable, HomeUnusable):
             self._strangers.take(address)  # whoever it is, if the store can't tell
             raise
         if wait_s := self._callers.take(caller.name):
             raise _Wait(wait_s, stranger=False)
-        request[CALLER] = caller
-        return await answered(request, caller.name, handler)
+        return caller
+
+    async def read(self, work: Callable[[Reading], Value]) -> Value:
+        """See Backing."""
+        async with self._reading:
+            return await asyncio.to_thread(lambda: work(self._farm()))
+
+    async def write(self, work: Callable[[Reading], Value]) -> Value:
+        """See Backing."""
+        async with self._writing:
+            return await asyncio.to_thread(lambda: work(self._farm()))
+
+    def _farm(self) -> Reading:
+        return Reading(self._store(), self._home)
 
     async def _may_be_known(self, authorization: str) -> bool:
         """Return whether a token was there when all were last read, at little cost.
@@ -258,7 +309,7 @@ class _Server:
 
         async def handle(request: web.Request) -> web.StreamResponse:
             caller = request[CALLER]
-            require(caller, Scope.SUBMITTER, f"answer {route.method} {PREFIX}{route.path}")
+            require(caller, route.scope, f"answer {route.method} {PREFIX}{route.path}")
             parse(NoQuery, list(request.query.items()))
             body = None
             if route.body:
@@ -270,6 +321,28 @@ class _Server:
 
         return handle
 
+    def exporting(self, route: ExportRoute[Any]) -> Handler:
+        """Return the handler of a route that returns all items at once."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            asked = parse(route.query, list(request.query.items()))
+            export = await self._in_turn(self._export, route, asked)
+            return await send_export(request, export, self._in_turn, self._options.send_s)
+
+        return handle
+
+    async def watch(self, request: web.Request) -> web.StreamResponse:
+        """Answer with a sweep's events until the caller leaves or has no valid token any more."""
+        parse(NoQuery, list(request.query.items()))
+        sweep_id = request.match_info["sweep_id"]
+        await self._in_turn(lambda: record_of(self._store(), sweep_id))
+        said = request.headers.get("Authorization", "")
+
+        async def require_valid() -> None:
+            await self._in_turn(self._caller, said)
+
+        return await send_events(request, self._home, sweep_id, require_valid)
+
     async def describe(self, request: web.Request) -> web.StreamResponse:
         """Answer with the description."""
         parse(NoQuery, list(request.query.items()))
@@ -278,6 +351,9 @@ class _Server:
     def _read(self, route: ReadRoute[Any], asked: NoQuery, ids: Ids) -> bytes:
         found = route.work(Reading(self._store(), self._home), asked, ids)
         return _json(found)
+
+    def _export(self, route: ExportRoute[Any], asked: NoQuery) -> Export:
+        return route.work(Reading(self._store(), self._home), asked)
 
     def _write(
         self, route: WriteRoute[Any], caller: Caller, body: Contract | None, ids: Ids
@@ -326,30 +402,28 @@ def is_known(given: list[str], tag: str) -> bool:
     return tag in said or "*" in said
 
 
-def _too_fast(wait_s: float) -> web.Response:
+def _too_fast(wait_s: float) -> tuple[Problem, int]:
     seconds = max(1, math.ceil(wait_s))
     error = TooFast("answer the request", "too many were made", f"Wait {seconds} s.")
-    return _refused(problem_of(error), seconds)
+    return problem_of(error), seconds
 
 
-def _of_aiohttp(request: web.Request, error: web.HTTPException) -> web.Response:
+def _of_aiohttp(
+    request: web.Request, error: web.HTTPException
+) -> tuple[Problem, Mapping[str, str]]:
     """Return the problem for an address or a method that there is not."""
     where = request.path[:LONGEST]
     remedy = f"See {DESCRIPTION}."
     if isinstance(error, web.HTTPMethodNotAllowed):
         said = problem(405, f"{where} has no {error.method[:LONGEST]}", remedy)
-        return _refusal(said, {"Allow": ", ".join(sorted(error.allowed_methods))})
-    return _refusal(problem(404, f"there is no {where}", remedy))
+        return said, {"Allow": ", ".join(sorted(error.allowed_methods))}
+    return problem(404, f"there is no {where}", remedy), NO_HEADERS
 
 
-def _refused(said: Problem, wait_s: int = 1) -> web.Response:
-    return _refusal(said, {"Retry-After": str(wait_s)} if said.status == 429 else {})
-
-
-def _refusal(said: Problem, headers: dict[str, str] | None = None) -> web.Response:
+def _refusal(said: Problem, headers: Mapping[str, str]) -> web.Response:
     return web.Response(
         text=said.model_dump_json(),
         status=said.status,
         content_type=MEDIA_TYPE,
-        headers={**SAFE, **(headers or {})},
+        headers={**SAFE, **headers},
     )

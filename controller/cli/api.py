@@ -12,11 +12,13 @@ from typing import Annotated
 import typer
 
 from controller.api.certificate import Certificate, fingerprint_of, own_certificate, tls_of
-from controller.api.routes import DESCRIPTION, PREFIX
+from controller.api.prefix import PREFIX
+from controller.api.routes import DESCRIPTION
 from controller.api.server import ApiOptions, serve_api
-from controller.cli.common import home, reading
+from controller.cli.common import home, reading_here
 from controller.contracts.errors import HomeUnusable, UserError
 from controller.contracts.version import installed_version
+from controller.page.site import Site
 from controller.platform.terminal import log_visibly, say
 from controller.runtime.addresses import Address
 
@@ -48,12 +50,15 @@ def serve(
 
     Works whether or not the farm is up; sweeps are submitted and cancelled only while it is.
     """
-    address = Address.parse("--listen", listen, port=None)
-    with reading():
+    address = Address.to_listen("--listen", listen)
+    with reading_here():
         pass  # rather a complaint now than at the first request
     files = certificate_of(address, tls_cert, tls_key, plain=plain)
     options = ApiOptions(
-        host=address.host, port=address.port, tls=None if files is None else tls_of(files)
+        host=address.host,
+        port=address.port,
+        tls=None if files is None else tls_of(files),
+        front=Site(tls=files is not None),
     )
     log_visibly()
     asyncio.run(_serve(options, files))
@@ -63,17 +68,9 @@ def certificate_of(
     address: Address, certificate: Path | None, key: Path | None, *, plain: bool
 ) -> Certificate | None:
     """Return the certificate to serve with, None for none; raises UserError."""
-    tried = f"serve the API on {address}"
+    require_servable(address, certificate, key, plain=plain)
     if plain:
-        if certificate or key:
-            raise UserError(tried, "--plain has no certificate", "Leave one of them out.")
-        if not ipaddress.ip_address(address.host).is_loopback:
-            seen = "without TLS, others on the network can read tokens"
-            raise UserError(tried, seen, "Leave out --plain, or listen on 127.0.0.1.")
         return None
-    if bool(certificate) != bool(key):
-        seen = "a certificate and its key belong together"
-        raise UserError(tried, seen, "Give both --tls-cert and --tls-key, or neither.")
     if certificate and key:
         return Certificate(certificate, key)
     try:
@@ -83,6 +80,25 @@ def certificate_of(
         raise HomeUnusable(f"make a certificate in {home().path}", seen, remedy) from error
 
 
+def require_servable(
+    address: Address, certificate: Path | None, key: Path | None, *, plain: bool, prefix: str = "--"
+) -> None:
+    """Raise UserError unless an address may be served so; prefix: of the options' names."""
+    tried = f"serve the API on {address}"
+    if plain:
+        if certificate or key:
+            seen = f"{prefix}plain has no certificate"
+            raise UserError(tried, seen, "Leave one of them out.")
+        if not ipaddress.ip_address(address.host).is_loopback:
+            seen = "without TLS, others on the network can read tokens"
+            raise UserError(tried, seen, f"Leave out {prefix}plain, or listen on 127.0.0.1.")
+    elif bool(certificate) != bool(key):
+        seen = "a certificate and its key belong together"
+        raise UserError(tried, seen, f"Give both {prefix}tls-cert and {prefix}tls-key, or neither.")
+    elif certificate and key:
+        tls_of(Certificate(certificate, key))
+
+
 async def _serve(options: ApiOptions, files: Certificate | None) -> None:
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -90,8 +106,9 @@ async def _serve(options: ApiOptions, files: Certificate | None) -> None:
     server = await serve_api(home(), installed_version(), options)
     try:
         scheme = "http" if files is None else "https"
-        host, port = server.address
-        say(f"api          {scheme}://{host}:{port}{PREFIX}, described at {DESCRIPTION}")
+        served_at = f"{scheme}://{Address(*server.address)}"
+        say(f"api          {served_at}{PREFIX}, described at {DESCRIPTION}")
+        say(f"page         {served_at}/")
         if files is not None:
             say(f"certificate  {files.certificate}")
             say(f"fingerprint  SHA-256 {fingerprint_of(files.certificate)}")

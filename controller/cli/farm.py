@@ -23,6 +23,7 @@ from controller.contracts.quota import Quota
 from controller.metrics.exporter import LOOPBACK
 from controller.platform.terminal import say
 from controller.runtime.addresses import Address
+from controller.runtime.api_beside import ApiBeside
 from controller.runtime.cluster import Head
 from controller.runtime.disks import require_room
 from controller.runtime.health import why_away
@@ -66,6 +67,22 @@ def up(
             min=0, max=65535, help="Port of the controller on loopback; 0 chooses a free one."
         ),
     ] = 0,
+    api: Annotated[
+        str | None,
+        typer.Option(
+            metavar="IP:PORT", help="Serve the API and the page for the team here, over TLS."
+        ),
+    ] = None,
+    api_tls_cert: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="PEM certificate. [default: made at first use]"),
+    ] = None,
+    api_tls_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="PEM key of --api-tls-cert.")
+    ] = None,
+    api_plain: Annotated[
+        bool, typer.Option("--api-plain", help="Serve the API without TLS; only on loopback.")
+    ] = False,
     prometheus: Annotated[
         bool, typer.Option("--prometheus", help="Start Prometheus, too, with rules and alerts.")
     ] = False,
@@ -98,6 +115,7 @@ def up(
     if prometheus:
         find_program("prometheus")  # rather a complaint now than half a farm
 
+    beside = api_beside(api, api_tls_cert, api_tls_key, plain=api_plain)
     head = head_of(listen, autoscaling_config, redis, redis_password_file)
     options = UpOptions(
         labels=parse_labels(label),
@@ -110,6 +128,7 @@ def up(
         phone_power_cycle=parse_command("--phone-power-cycle", phone_power_cycle),
         meter=parse_command("--meter", meter),
         prometheus=prometheus,
+        api=beside,
         supervised=True,
         block=block,
     )
@@ -118,6 +137,8 @@ def up(
     with unwound():
         farm = bring_up(home(), options)
     _tell(farm, head, waiting=bool(redis))
+    if beside:
+        _tell_api(beside)
     if server := running_beside(home()) if prometheus else None:
         say(f"metrics  {server.url}, data {home().prometheus}")
     say(f"ray job submit needs:  {job_environment(home(), farm.cluster)}")
@@ -141,6 +162,33 @@ def _tell(farm: FarmUp, head: Head, *, waiting: bool) -> None:
             f"join     benchfarm agent start --head {head.listen} --token-file FILE{how},"
             f" where FILE is a copy of {home().ray_token}"
         )
+
+
+def _tell_api(served: ApiBeside) -> None:
+    # Late: cryptography takes longer to load than all else of `up`.
+    from controller.api.certificate import fingerprint_of
+
+    say(f"page     {served.url}, the API below {served.url}api/v1")
+    if certificate := served.certificate_in(home()):
+        say(f"         certificate {certificate}, SHA-256 {fingerprint_of(certificate)}")
+
+
+def api_beside(
+    address: str | None, certificate: Path | None, key: Path | None, *, plain: bool
+) -> ApiBeside | None:
+    """Return how the API is to be served beside the farm, None if it is not; raises UserError."""
+    if address is None:
+        if certificate or key or plain:
+            seen = "--api-tls-cert, --api-tls-key and --api-plain need --api"
+            raise UserError("start the farm", seen, "Add `--api IP:PORT`.")
+        return None
+    # Late, as above.
+    from controller.cli.api import require_servable
+
+    parsed = Address.parse("--api", address, port=None)
+    require_servable(parsed, certificate, key, plain=plain, prefix="--api-")
+    files = (str(file.absolute()) if file else "" for file in (certificate, key))
+    return ApiBeside(parsed.host, parsed.port, plain, *files)
 
 
 def job_environment(home: Home, cluster: Cluster) -> str:

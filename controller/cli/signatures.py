@@ -10,7 +10,8 @@ from typing import Any, Final
 
 SIGNATURES: Final[dict[str, str]] = {
     "up": "--label=* --agent/--no-agent --listen= --redis= --redis-password-file="
-    " --metrics-address= --api-port= --prometheus --quarantine-after= --user-runs= --user-bytes="
+    " --metrics-address= --api-port= --api= --api-tls-cert= --api-tls-key= --api-plain"
+    " --prometheus --quarantine-after= --user-runs= --user-bytes="
     " --autoscaling-config= --phone-power-cycle= --meter= --block",
     "down": "",
     "status": "--json",

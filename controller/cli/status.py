@@ -72,6 +72,8 @@ def _lines(found: FarmStatus) -> Iterator[str]:
         yield f"ray      {there.ray}{dashboard}"
     if there.api:
         yield f"api      {there.api}"
+    if there.page:
+        yield f"page     {there.page}"
     if there.prometheus:
         yield f"metrics  {there.prometheus}"
     states = [agent.state for agent in found.agents]

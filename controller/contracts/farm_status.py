@@ -32,6 +32,8 @@ class FarmAddresses(Contract):
     ray: str | None = None
     dashboard: str | None = None
     prometheus: str | None = None
+    page: str | None = None
+    """The page for the team, beside the API for it."""
 
 
 class AgentNow(Contract):

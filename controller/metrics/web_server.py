@@ -314,6 +314,14 @@ async def answered(request: web.Request, caller: str, handler: Handler) -> web.S
         return await _sent(request, await handler(request))
 
 
+async def answered_openly(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Return the answer to a request that needs no token; it has been sent by then.
+
+    Its connection stays one without a token: of too many, it may be dropped.
+    """
+    return await _sent(request, await handler(request))
+
+
 async def _sent(request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
     connections = request.app[CONNECTIONS]
     with suppress(ConnectionError):  # the peer has left, which aiohttp notices, too

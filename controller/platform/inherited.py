@@ -16,7 +16,8 @@ KEPT = frozenset(
         *("LANG", "LANGUAGE", "TZ"),
         *("CC", "CXX"),  # the compilers of stacks that compile
         *("SSL_CERT_FILE", "SSL_CERT_DIR"),
-        *("BENCHFARM_HOME", "BENCHFARM_STACKS", "BENCHFARM_MODELS", "BENCHFARM_FARM"),
+        *("BENCHFARM_HOME", "BENCHFARM_FARM"),
+        *("BENCHFARM_STACKS", "BENCHFARM_MODELS", "BENCHFARM_DATA"),
         "BENCHFARM_TEST_CLOCK_AHEAD_S",
     }
 )

@@ -33,6 +33,8 @@ class Captured:
     step_s: float
     traced_step_s: float
     verbose_step_s: float
+    load_in_step: bool = False
+    """Whether a step waits for its batch, so that loading is one of its phases."""
 
 
 def profile_of(captured: Captured) -> Profile:
@@ -42,12 +44,12 @@ def profile_of(captured: Captured) -> Profile:
     of one another. They are scaled so that the watched steps take as long as the plain one. The
     trace without oneDNN's verbose mode says whether that mode changed the step.
     """
-    traced = read_trace(captured.trace, load_apart=True)
+    apart = not captured.load_in_step
+    traced = read_trace(captured.trace, load_apart=apart)
     facts = LogFacts()
     with captured.verbose.open("rb") as log:
-        verbose = read_trace(
-            captured.verbose_trace, beside=_executions(log, facts), load_apart=True
-        )
+        beside = _executions(log, facts)
+        verbose = read_trace(captured.verbose_trace, beside=beside, load_apart=apart)
     found, count = verbose.found, len(verbose.found.steps)
     scale = captured.step_s * count / total if (total := sum(found.steps)) else 1.0
     primitives, strange = primitive_rows(found.primitives, count, scale)

@@ -34,6 +34,7 @@ HEADINGS = {
     "latency_p50": "p50",
     "latency_p99": "p99",
     "throughput": "throughput",
+    "load_wait": "wait for data",
     "top1": "top-1",
     "mAP": "mAP",
     "mIoU": "mIoU",

@@ -29,6 +29,7 @@ from controller.platform.programs import (
 )
 from controller.platform.terminal import errors_appended_to
 from controller.runtime.addresses import Address
+from controller.runtime.api_beside import end_api
 from controller.runtime.client import TIMINGS, Patience, Timings
 from controller.runtime.health import head_processes, home_mark, is_listening, names_of_ended
 from controller.runtime.home import Cluster, Home
@@ -296,6 +297,7 @@ def stop(home: Home, cluster: Cluster) -> int:
     """
     ended = clear(home, cluster)
     ended += end_marked(FARM_MARKER, home_mark(home, "prometheus"), grace_s=5.0)
+    ended += end_api(home)
     home.prometheus_url.unlink(missing_ok=True)
     home.prometheus_process.unlink(missing_ok=True)
     home.cluster_file.unlink(missing_ok=True)

@@ -16,10 +16,11 @@ from controller.contracts.plugins import LeftOut
 from controller.contracts.run import Run
 from controller.contracts.version import installed_version
 from controller.contracts.waiting import Waiting
+from controller.runtime.api_beside import running_api
 from controller.runtime.disks import DiskFacts, DiskReader, disk_facts, disks_of
 from controller.runtime.fleet import DeviceOverview, agents_now, devices_now
 from controller.runtime.health import is_listening, why_away, why_unanswered
-from controller.runtime.home import Cluster, Endpoint, Home
+from controller.runtime.home import ApiProcess, Cluster, Endpoint, Home
 from controller.runtime.joining import instance_of, waits_for_head
 from controller.runtime.manifests import have_changed
 from controller.runtime.phones import complaints_here
@@ -71,6 +72,9 @@ class FarmFacts:
     prometheus: str | None
     """URL of the Prometheus that `up` started."""
     prometheus_answers: bool
+    api: ApiProcess | None
+    """The API for the team that `up` started."""
+    api_runs: bool
     manifests_changed: bool
     disks: tuple[DiskFacts, ...]
     aside: tuple[Path, ...]
@@ -100,6 +104,8 @@ def farm_facts(
         endpoint=home.endpoint() if home.endpoint_file.exists() else None,
         prometheus=prometheus,
         prometheus_answers=bool(prometheus) and is_listening(str(prometheus).partition("//")[2]),
+        api=home.api_process(),
+        api_runs=running_api(home) is not None,
         manifests_changed=not away and have_changed(home),
         disks=tuple(map(read, disks_of(home.path))),
         aside=tuple(_aside(home)),

@@ -77,6 +77,7 @@ def _addresses(facts: FarmFacts) -> FarmAddresses:
         ray=cluster.ray_address if cluster else None,
         dashboard=(cluster.dashboard_url or None) if cluster else None,
         prometheus=facts.prometheus,
+        page=facts.api.url if facts.api else None,
     )
 
 
@@ -233,6 +234,12 @@ def _prometheus(facts: FarmFacts) -> Iterator[Check]:
         yield _mend("Prometheus", seen, "Run `benchfarm up --prometheus`.")
 
 
+def _api(facts: FarmFacts) -> Iterator[Check]:
+    if facts.api and not facts.api_runs:
+        seen = f"the API at {facts.api.url} has ended; it is started again"
+        yield _mend("API", seen, f"If it lasts, see {facts.home / 'logs' / 'api.log'}.")
+
+
 def _manifests(facts: FarmFacts) -> Iterator[Check]:
     if fault := facts.stored.catalog_fault:
         yield _mend("manifests", f"cannot {fault.tried}: {fault.seen}", fault.remedy)
@@ -244,5 +251,5 @@ def _manifests(facts: FarmFacts) -> Iterator[Check]:
 
 _ALWAYS: Final[tuple[Callable[[FarmFacts], Iterator[Check]], ...]] = (_disks, _store, _outbox)
 _WHILE_UP: Final[tuple[Callable[[FarmFacts], Iterator[Check]], ...]] = (
-    *(_agents, _drains, _devices, _queue, _clocks, _phones, _prometheus, _manifests),
+    *(_agents, _drains, _devices, _queue, _clocks, _phones, _prometheus, _api, _manifests),
 )

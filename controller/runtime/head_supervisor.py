@@ -149,7 +149,8 @@ class _Head:
         if not self.home.wanted.exists():
             self.supervision.signals.put_nowait(None)
             return ""
-        return why_away(self.home) or self._controller_away() or self._prometheus_away()
+        away = why_away(self.home) or self._controller_away()
+        return away or self._prometheus_away() or self._api_away()
 
     def _controller_away(self) -> str:
         if not self.home.endpoint_file.exists() or is_listening(self.home.endpoint().address):
@@ -164,6 +165,10 @@ class _Head:
     def _prometheus_away(self) -> str:
         process = read_process(self.home.prometheus_process)
         return "" if process is None or is_running(process) else "Prometheus ended"
+
+    def _api_away(self) -> str:
+        api = self.home.api_process()
+        return "" if api is None or is_running(api.process) else "the API ended"
 
 
 if __name__ == "__main__":

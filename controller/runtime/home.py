@@ -40,6 +40,16 @@ class Process(Contract):
     name: str
 
 
+class ApiProcess(Contract):
+    """The API that `up` serves beside a farm."""
+
+    url: str
+    """The address of its page."""
+    arguments: tuple[str, ...]
+    """The options that it was started with."""
+    process: Process
+
+
 class Cluster(Contract):
     """The Ray cluster of a farm; written by `up` or on joining, removed by `down`."""
 
@@ -159,6 +169,11 @@ class Home:
         return self.prometheus / "process.json"
 
     @property
+    def api_file(self) -> Path:
+        """The ApiProcess as JSON; exists while `up` serves the API."""
+        return self.path / "api.json"
+
+    @property
     def logs(self) -> Path:
         """Logs of what `up` starts."""
         return self.path / "logs"
@@ -227,6 +242,10 @@ class Home:
         """Return the cluster of this home's farm; None if it is down."""
         return _read(Cluster, self.cluster_file)
 
+    def api_process(self) -> ApiProcess | None:
+        """Return the API that was started beside the farm; None without one."""
+        return _read(ApiProcess, self.api_file)
+
     def endpoint(self) -> Endpoint:
         """Return the controller's address; raises FarmUnavailable if it is not up."""
         if endpoint := _read(Endpoint, self.endpoint_file):
@@ -241,7 +260,7 @@ def read_process(path: Path) -> Process | None:
     return _read(Process, path)
 
 
-Model = TypeVar("Model", Cluster, Endpoint, Process)
+Model = TypeVar("Model", ApiProcess, Cluster, Endpoint, Process)
 
 
 def _read(model: type[Model], path: Path) -> Model | None:

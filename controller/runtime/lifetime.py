@@ -27,6 +27,7 @@ from controller.platform.locks import exclusive_now
 from controller.platform.processes import FARM_MARKER, end_marked
 from controller.platform.programs import python_module
 from controller.runtime import cluster as clusters
+from controller.runtime.api_beside import ApiBeside, end_api, have_api
 from controller.runtime.client import TIMINGS, Patience, Timings
 from controller.runtime.cluster import Head
 from controller.runtime.health import home_mark, is_supervised, names_of_ended, process_of
@@ -81,6 +82,8 @@ class UpOptions:
     """Command of a power meter for this host's devices."""
     prometheus: bool = False
     """Whether Prometheus is started beside the farm."""
+    api: ApiBeside | None = None
+    """Where the API for the team is served beside the farm; None: nowhere."""
     supervised: bool = False
     """Whether the farm is restarted when a part of it ends."""
     block: bool = False
@@ -109,6 +112,8 @@ def bring_up(home: Home, options: UpOptions, timings: Timings = TIMINGS) -> Farm
             _look_after(home, options, farm.cluster)
         if options.prometheus:
             _have_prometheus(home, farm)
+        if options.api:
+            have_api(home, options.api)
         return farm
 
 
@@ -135,7 +140,12 @@ def _look_after(home: Home, options: UpOptions, cluster: Cluster) -> None:
     before = wanted(home)
     if before is None or non_default_options(options) == cluster.options:
         before = options
-    both = replace(before, prometheus=before.prometheus or options.prometheus, block=False)
+    both = replace(
+        before,
+        prometheus=before.prometheus or options.prometheus,
+        api=options.api or before.api,
+        block=False,
+    )
     write_private(home.wanted, _OPTIONS.dump_json(both).decode())
     if options.block:  # this process will be the supervisor
         end_marked(FARM_MARKER, home_mark(home, SUPERVISOR), grace_s=0.0)
@@ -323,6 +333,7 @@ def bring_down(home: Home) -> int | None:
         if cluster := home.cluster():
             return ended + clusters.stop(home, cluster)
         # A host that has joined another's farm and waits for its head has no cluster.
+        ended += end_api(home)
         return ended + end_marked(FARM_MARKER, instance_of(home), grace_s=GRACE_S) or None
 
 

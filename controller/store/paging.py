@@ -34,7 +34,8 @@ class PageReader(OutcomeReader):
         with self._snapshot() as (snapshot, connection):
             places = self._places(snapshot, connection, wanted, asked)
             page = places[: asked.size]
-            found = _measured(snapshot, connection, [place.number for place in page])
+            numbers = [place.number for place in page]
+            found = measured_by_key(RESULT, snapshot, connection, numbers)
             rows = with_names(found, snapshot, connection)
         made = dict(self._made(rows, _numbered, "the result of run", "run_id"))
         return ResultPage(
@@ -77,20 +78,25 @@ def _follows(place: Place, asked: PageRequest) -> ColumnElement[bool]:
     return or_(begins_later, and_(at == place.started_at, later))
 
 
-def _measured(snapshot: Snapshot, connection: Connection, numbers: Sequence[int]) -> list[Measured]:
-    """Return the sound results of some numbers: found by keys, or, after damage, in all rows."""
+def measured_by_key(
+    kind: str, snapshot: Snapshot, connection: Connection, numbers: Sequence[int]
+) -> list[Measured]:
+    """Return the sound results, or failures, of some numbers, by age.
+
+    They are found by keys, or, after damage, in all rows.
+    """
     if not numbers:
         return []
     noted: list[str] = []
     by_key = Snapshot(connection, lambda what, _: noted.append(what))
     try:
-        found = by_key.outcomes(RESULT, numbers=numbers, keyed=True)
+        found = by_key.outcomes(kind, numbers=numbers, keyed=True)
         if not noted:
             return found
     except FAULTS as error:
         if not is_damage(error):
             raise
-    return snapshot.outcomes(RESULT, numbers=numbers)
+    return snapshot.outcomes(kind, numbers=numbers)
 
 
 def _numbered(row: Measured) -> tuple[int, StoredResult]:

@@ -28,6 +28,7 @@ from controller.contracts.run import AttemptState, Run, RunState
 from controller.contracts.sweep import Cell
 from controller.store import tables
 from controller.store.connecting import transaction
+from controller.store.live import LiveReader
 from controller.store.naming import with_names
 from controller.store.newest import (
     newest_among,
@@ -37,7 +38,6 @@ from controller.store.newest import (
     results_by_cell,
 )
 from controller.store.packing import counted, unpack
-from controller.store.paging import PageReader
 from controller.store.rows import (
     agent_of,
     annotations_of,
@@ -60,7 +60,7 @@ from controller.store.snapshot import Measured, Snapshot
 _OPEN = Only("state", [state.value for state in RunState if state.terminal], none_of=True)
 
 
-class SqliteReader(PageReader):
+class SqliteReader(LiveReader):
     """Reads a store through connections of its own; implements StoreReader."""
 
     def sweeps(self) -> list[SweepRecord]:

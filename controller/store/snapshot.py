@@ -75,6 +75,22 @@ class Snapshot:
         self._count_runs(self.sweeps(), rows, only)
         return list(found.values())
 
+    def begun(self) -> list[TriedRun]:
+        """Return the sound open runs with rows, found by keys.
+
+        Raises DatabaseError if an index is damaged.
+        """
+        states = [state.value for state in RunState if not state.terminal]
+        rows = self._run_rows(Only("state", states), keyed=True)
+        tried = self._attempts(_ids(rows), keyed=True)
+        found = []
+        for row in rows:
+            if _is_sound(row, tried[row["run_id"]]):
+                found.append((row, tried[row["run_id"]]))
+            else:
+                self._note(f"run {named(row['run_id'])}", NO_MATCH)
+        return found
+
     def tries(self) -> tuple[list[Row], list[Row]]:
         """Return the rows of all runs, with their cells, and of all attempts; none is checked."""
         return self._run_rows(), self._scan(tables.attempts)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
-from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -40,6 +38,7 @@ from controller.runtime.farm import Farm, FarmSettings
 from controller.runtime.home import Cluster, Home
 from controller.store.sqlite import SqliteStore
 from tests.support import builders
+from tests.support.forked_cli import forked
 from tests.support.memory_link import MemoryLink
 from tests.support.virtual_phone import RunningPhone
 from tests.support.waiting import until
@@ -47,7 +46,6 @@ from tests.support.waiting import until
 CLEAN_UP_S, PATIENCE_OF_SYNC_S, RETURN_S = 4.0, 8.0, 1.0
 """Short: what hangs in these tests hangs for ever. A daemon of the old protocol, which sums each
 payload, may need seconds for what the adb server has buffered of a file."""
-BENCHFARM = Path(sys.executable).with_name("benchfarm")
 
 
 class LoopFarm:
@@ -109,15 +107,9 @@ class LoopAgent:
 
     async def cli(self, *arguments: str) -> tuple[int | None, str, str]:
         """Run the command line on its host; return exit status, standard output and error."""
-        process = await asyncio.create_subprocess_exec(
-            BENCHFARM,
-            *arguments,
-            stdout=PIPE,
-            stderr=PIPE,
-            env={**os.environ, "BENCHFARM_HOME": str(self.home.path)},
-        )
-        out, err = await process.communicate()
-        return process.returncode, out.decode(), err.decode()
+        environ = {**os.environ, "BENCHFARM_HOME": str(self.home.path)}
+        done = await asyncio.to_thread(forked, arguments, environ)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 async def end_server(agent: LoopAgent) -> None:

@@ -109,4 +109,8 @@ def loading(seen: Seen) -> Claim | None:
     """Loading a batch while nothing is computed; at most all of it is hidden."""
     found = seen.where(lambda part: part.row.place.phase == LOAD)
     remedy = setting("load batches beside the step, or decode faster")
+    if seen.knobs.get("loader_workers") == 0:
+        remedy = knob("loader_workers", 1)
+    elif seen.has_other("decoder", "turbojpeg"):
+        remedy = knob("decoder", "turbojpeg")
     return Claim(Rule.LOADING, "nothing is computed while a batch is loaded", remedy, whole(found))

@@ -10,7 +10,10 @@ from controller.contracts.facts import FactKind, OwnFact, declaration_of
 
 TOLD_BY: Final[Mapping[Cause, tuple[str, ...]]] = {
     Cause.MODEL: ("model_sha256", "weights", "weights_sha256", "workload_package", "input_type"),
-    Cause.DATA: ("dataset_checksums", "inputs_digest", "performance_samples", "sample_bytes"),
+    Cause.DATA: (
+        *("dataset_checksums", "inputs_digest", "performance_samples", "sample_bytes"),
+        *("data_sha256", "data_images", "data_boxes"),
+    ),
     Cause.DELEGATE: (
         *("delegate", "delegated_nodes", "graph_nodes", "delegate_partitions"),
         "undelegated_operators",

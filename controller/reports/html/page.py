@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
@@ -22,6 +22,8 @@ from controller.platform.terminal import visible
 from controller.reports.html.charts import Chart
 
 PACKAGE = "controller.reports.html"
+LAYOUT = "page.html"
+"""The template that makes a file of a report; where reports are served, another one is extended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +45,16 @@ class Page:
 
 def render(page: Page) -> str:
     """Return the complete page as HTML; all texts are escaped."""
-    template = _environment().get_template(page.template)
+    template = environment().get_template(page.template)
     return template.render(
         **page.context,
+        layout=LAYOUT,
         title=page.title,
         description=page.description,
         contents=page.contents,
         charts={chart.anchor: chart for chart in page.charts},
         figures={chart.anchor: chart.figure for chart in page.charts},
-        scripts=[_resource(name) for name in _scripts_of(page)],
+        scripts=[Markup(resource(name)) for name in _scripts_of(page)],
         library=Markup(get_plotlyjs()) if page.charts else None,
     )
 
@@ -72,18 +75,23 @@ def policy_for(scripts: Sequence[str]) -> str:
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader(PACKAGE),
+def environment(package: str = PACKAGE) -> Environment:
+    """Return the templates of a package and those of reports, which its own may extend.
+
+    All texts are escaped, and control characters in them are visible.
+    """
+    loaders = [PackageLoader(name) for name in dict.fromkeys((package, PACKAGE))]
+    made = Environment(
+        loader=ChoiceLoader(loaders),
         autoescape=True,
         finalize=_seen,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["policy_for"] = policy_for
-    environment.globals["style"] = _resource("page.css")
-    return environment
+    made.globals["policy_for"] = policy_for
+    made.globals["style"] = Markup(resource("page.css"))
+    return made
 
 
 def _seen(value: object) -> object:
@@ -91,6 +99,6 @@ def _seen(value: object) -> object:
     return visible(value, lines=True) if type(value) is str else value
 
 
-def _resource(name: str) -> Markup:
-    """Return a file of templates/ to include unescaped."""
-    return Markup(files(PACKAGE).joinpath("templates", name).read_text())
+def resource(name: str, package: str = PACKAGE) -> str:
+    """Return the text of a file of a package's templates."""
+    return files(package).joinpath("templates", name).read_text()

@@ -14,7 +14,7 @@ from controller.contracts.version import installed_version
 from controller.runtime.home import Home
 from controller.runtime.joining import sole_supervisor
 from controller.store.sqlite import SqliteStore
-from tests.support.command_line import benchfarm, complaint_of
+from tests.support.command_line import benchfarm, complaint_of, installed
 
 GOOD = b"name: x\nworkload: retinanet_resnext50\nstack: torch\nscenario: training\n"
 COMPARE = ("compare", "torch", "torch:precision=bf16")
@@ -200,7 +200,7 @@ def test_argument_that_is_not_utf_8(arguments: tuple[str, ...], tmp_path: Path) 
 def test_bad_call_that_another_process_sees(
     arguments: tuple[str, ...], expected: str, tmp_path: Path
 ) -> None:
-    done = benchfarm(tmp_path, *arguments)
+    done = installed(tmp_path, *arguments)
     complaint = done.stderr.decode()
     assert (done.returncode, done.stdout) == (2, b""), complaint
     assert (expected in complaint, complaint.count("\n")) == (True, 1), complaint
@@ -297,7 +297,7 @@ def test_standard_output_that_is_full(arguments: tuple[str, ...], tmp_path: Path
 
 
 def test_release_is_told(tmp_path: Path) -> None:
-    done = benchfarm(tmp_path, "--version")
+    done = installed(tmp_path, "--version")
     assert done.stdout.decode() == f"benchfarm {installed_version()}\n"
 
 
@@ -310,3 +310,23 @@ def test_good_sweep_is_listed_with_its_defaults(tmp_path: Path) -> None:
 def test_down_without_a_farm_says_so(tmp_path: Path) -> None:
     done = benchfarm(tmp_path, "down")
     assert (done.returncode, b"no farm is up" in done.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--api", "10.0.0.5:8443", "--api-plain"), "others on the network can read tokens"),
+        (("--api-plain",), "need --api"),
+        (("--api-tls-cert", "x.pem"), "need --api"),
+        (("--api", "127.0.0.1:1", "--api-tls-cert", "x.pem"), "belong together"),
+        (
+            ("--api", "127.0.0.1:1", "--api-plain", "--api-tls-key", "x.pem"),
+            "--api-plain has no certificate",
+        ),
+    ],
+)
+def test_an_api_that_may_not_be_served_so_is_refused_before_a_farm_is_started(
+    tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    assert said in complaint_of(tmp_path / "home", "up", *options)
+    assert not (tmp_path / "home").exists()

@@ -34,7 +34,9 @@ from controller.contracts.units import Unit
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "result-format.md"
-SOURCES = [path for room in ("agents", "controller") for path in (ROOT / room).rglob("*.py")]
+SOURCES = [
+    path for room in ("agents", "controller", "models") for path in (ROOT / room).rglob("*.py")
+]
 HOLDERS = frozenset({"facts", "environment"})
 """What a variable is called that becomes part of an environment."""
 WRITERS = ("agents", "controller/scheduling")

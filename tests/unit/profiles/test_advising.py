@@ -200,6 +200,16 @@ FAULTS: Mapping[str, tuple[Case, Rule, str]] = {
         Rule.LOADING,
         "load batches beside the step, or decode faster",
     ),
+    "loader without processes": (
+        Case(load_s=0.3, knobs={"loader_workers": 0, "decoder": "pillow"}),
+        Rule.LOADING,
+        "loader_workers=1",
+    ),
+    "loader with a slow decoder": (
+        Case(load_s=0.3, knobs={"loader_workers": 2, "decoder": "pillow"}),
+        Rule.LOADING,
+        "decoder=turbojpeg",
+    ),
     "loader inside the step": (
         Case(kernels("aten::copy_", 0.1, phase="load")),
         Rule.LOADING,

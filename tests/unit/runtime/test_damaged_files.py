@@ -26,7 +26,7 @@ from controller.profiles.model import Profile
 from controller.runtime import lifetime
 from controller.runtime.adb_agents import AdbAgent
 from controller.runtime.health import why_away
-from controller.runtime.home import Cluster, Endpoint, Home, Process, read_process
+from controller.runtime.home import ApiProcess, Cluster, Endpoint, Home, Process, read_process
 from controller.runtime.lifetime import UpOptions, wanted
 from controller.runtime.prometheus import running_beside
 from models.mobile.samples import TRUTH_JSON, read_truths
@@ -80,6 +80,12 @@ def _endpoint(folder: Path) -> Path:
 def _process(folder: Path) -> Path:
     process = Process(pid=7, started=8, name="prometheus")
     return _written(Home(folder).prometheus_process, process.model_dump_json())
+
+
+def _api(folder: Path) -> Path:
+    process = Process(pid=7, started=8, name="main")
+    api = ApiProcess(url="https://127.0.0.1:1/", arguments=("--plain",), process=process)
+    return _written(Home(folder).api_file, api.model_dump_json())
 
 
 def _options(folder: Path) -> Path:
@@ -208,6 +214,7 @@ KINDS = {
     "controller.json": Kind(_endpoint, lambda folder: Home(folder).endpoint().address),
     "up.json": Kind(_options, lambda folder: wanted(Home(folder))),
     "process.json": Kind(_process, lambda folder: read_process(Home(folder).prometheus_process)),
+    "api.json": Kind(_api, lambda folder: Home(folder).api_process()),
     "prometheus/url": Kind(
         lambda folder: _written(Home(folder).prometheus_url, "http://127.0.0.1:9"),
         lambda folder: running_beside(Home(folder)) or UNREADABLE,

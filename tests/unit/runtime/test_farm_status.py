@@ -18,7 +18,7 @@ from controller.runtime.disks import GIB, DiskFacts
 from controller.runtime.farm_facts import FarmFacts, StoredFacts
 from controller.runtime.farm_status import farm_status
 from controller.runtime.fleet import DeviceOverview
-from controller.runtime.home import Cluster, Endpoint
+from controller.runtime.home import ApiProcess, Cluster, Endpoint, Process
 from tests.support import builders
 
 HOME = Path("/srv/farm")
@@ -49,6 +49,8 @@ WELL = FarmFacts(
     endpoint=Endpoint(url="http://127.0.0.1:3", version="0.2.0", pid=7),
     prometheus=None,
     prometheus_answers=False,
+    api=None,
+    api_runs=False,
     manifests_changed=False,
     disks=(DiskFacts(HOME, 50 * GIB, None),),
     aside=(),
@@ -85,6 +87,7 @@ def test_a_farm_that_is_well_has_nothing_to_do() -> None:
         "ray": "127.0.0.1:1",
         "dashboard": "http://127.0.0.1:2",
         "prometheus": None,
+        "page": None,
     }
     assert found.devices == {DeviceState.READY: 1}
     assert [(a.agent_id, a.state, a.devices) for a in found.agents] == [("host-1", "online", 1)]
@@ -143,6 +146,9 @@ def test_a_host_that_has_joined_is_well() -> None:
     assert "127.0.0.1:1" in found.why
 
 
+API = ApiProcess(
+    url="https://10.0.0.5:8443/", arguments=(), process=Process(pid=1, started=1, name="main")
+)
 BROKEN = SweepInvalid("read manifest x.yaml", "key name: it is missing", "Correct it.")
 LEFT_OUT = LeftOut(plugin="my-farm 1.0", seen="no manifests")
 COMPLAINT = PhoneUnavailable("reach phone R58M", "its key is unknown", "Confirm it.")
@@ -164,6 +170,10 @@ COMPLAINT = PhoneUnavailable("reach phone R58M", "its key is unknown", "Confirm 
         (
             replace(WELL, aside=(HOME / "r-1.refused", HOME / "r-2.damaged")),
             *("outbox", "2 outcomes were refused or can't be read: /srv/farm/r-1.refused", ".json"),
+        ),
+        (
+            replace(WELL, api=API),
+            *("API", "the API at https://10.0.0.5:8443/ has ended", "logs/api.log"),
         ),
         (agent(online=False), "agents", "agent host-1 on host", "agent revoke host-1"),
         (agent(clock_ahead_s=-7.0), "clock", "7.0 s behind", "NTP"),
@@ -251,6 +261,7 @@ def test_a_drained_host_is_named_with_who_and_why(
         device(DeviceState.RESERVED, "admin", "for ann: a paper"),
         queued(Waiting(reason=WaitReason.TURN, device="cpu-1", ahead=3, run_id="r", user="ann")),
         replace(WELL, prometheus="http://127.0.0.1:9", prometheus_answers=True),
+        replace(WELL, api=API, api_runs=True),
     ],
 )
 def test_what_a_person_has_decided_and_what_ends_by_itself_is_no_trouble(facts: FarmFacts) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agents.scenarios import kernel, training, training_accuracy, training_quality
+from agents.scenarios import data_loading, kernel, training, training_accuracy, training_quality
 from agents.scenarios.protocol import BatchedScenario, BesidePlain, Scenario
 
 SCENARIOS: dict[str, Scenario] = {
+    "data_loading": data_loading,
     "kernel": kernel,
     "training": training,
     "training_quality": training_quality,

@@ -17,17 +17,32 @@
     if (value === null || typeof value !== "object") return value;
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, themed(inner)]));
   };
-  // Takes a second of a slow computer: not before there is something to draw.
+  // Takes a second of a slow computer: not before there is something to draw. Returns what is to be
+  // waited for, if the library is a file of its own.
+  let loading = null;
   const load = () => {
-    if (self.Plotly) return;
+    if (self.Plotly) return null;
+    if (loading) return loading;
+    const kept = document.getElementById("plotly");
     const script = document.createElement("script");
-    script.text = document.getElementById("plotly").textContent;
+    if (kept.dataset.src) {
+      loading = new Promise((resolve) => {
+        script.addEventListener("load", resolve);
+      });
+      script.src = kept.dataset.src;
+    } else {
+      script.text = kept.textContent;
+    }
     document.head.append(script);
+    return loading;
   };
-  const draw = (ids, size = { width: undefined, autosize: true }) =>
+  const draw = (ids, size = { width: undefined, autosize: true }) => {
+    const library = ids.length ? load() : null;
+    return library ? library.then(() => drawNow(ids, size)) : drawNow(ids, size);
+  };
+  const drawNow = (ids, size) =>
     Promise.all(
       ids.map((id) => {
-        load();
         drawn.add(id);
         const { data, layout } = figures[id];
         return Plotly.react(id, themed(data), { ...themed(layout), ...size }, {

@@ -1,0 +1,63 @@
+"""What pages show of the store, kept until the store changes: many viewers cost one reading."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+Value = TypeVar("Value")
+Marker = tuple[tuple[int, int, int] | None, ...]
+MOST: Final = 200
+"""Values that are kept; of more, the one that was made longest ago goes."""
+
+
+def marker_of(store: Path) -> Marker:
+    """Return what changes with every commit to a store's file: identity, size and time of it and
+    of its write-ahead log."""
+    return tuple(_seen(Path(f"{store}{ending}")) for ending in ("", "-wal"))
+
+
+def _seen(file: Path) -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(file)  # noqa: PTH116 - one call for three numbers
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+class Kept:
+    """Values by what they are of; each is made by one thread at a time."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MOST) -> None:
+        self._clock = clock
+        self._most = most
+        self._lock = threading.Lock()
+        self._making: dict[Hashable, threading.Lock] = {}
+        self._values: dict[Hashable, tuple[Hashable, float, Any]] = {}
+
+    def get(
+        self, of: Hashable, marker: Hashable, longest_s: float, make: Callable[[], Value]
+    ) -> Value:
+        """Return a value; it is made anew if the marker is another one, or after a time.
+
+        make: raises what it wants, and then nothing is kept.
+        """
+        with self._lock:
+            making = self._making.setdefault(of, threading.Lock())
+        with making:
+            known = self._values.get(of)
+            if known and known[0] == marker and self._clock() - known[1] < longest_s:
+                return cast(Value, known[2])
+            value = make()
+            with self._lock:
+                self._values.pop(of, None)
+                self._values[of] = (marker, self._clock(), value)
+                while len(self._values) > self._most:
+                    gone = next(iter(self._values))
+                    del self._values[gone]
+                    self._making.pop(gone, None)
+        return value

@@ -1,0 +1,99 @@
+"""Folders of images with annotations, and where a host has them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from controller.contracts.documents import load_json, read_limited
+from models.images.annotations import Annotations, FieldWrong, annotations_of
+from models.images.errors import unusable
+
+KNOB: Final = "data"
+MOST_BYTES: Final = 2**32
+"""Largest file of annotations; reading it takes about ten times its size in memory."""
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)*")
+"""Names of data sets: a folder in the host's folder of data, or one further inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a data set has its files."""
+
+    annotations: str
+    images: str
+    crowds: bool = False
+    """See `annotations_of`."""
+
+
+LAYOUTS: Final = (
+    Layout("annotations.json", "images"),
+    Layout("labels/openimages-mlperf.json", "data", crowds=True),  # as MLCommons' script writes it
+    Layout("annotations/instances_train2017.json", "train2017"),
+    Layout("annotations/instances_val2017.json", "val2017"),
+)
+"""The first that a folder has counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSet:
+    """Images on disk and their boxes."""
+
+    annotations: Annotations
+    folder: Path
+    """Of the images."""
+    source: Path
+    """The file of annotations."""
+    sha256: str
+    """Of that file, hex."""
+
+    def path(self, image: int) -> Path:
+        """Return where an image is."""
+        return self.folder / self.annotations.files[image]
+
+
+def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the host's folder of data sets."""
+    home = environ.get("BENCHFARM_HOME") or "~/.benchfarm"
+    return Path(environ.get("BENCHFARM_DATA") or f"{home}/data").expanduser().absolute()
+
+
+def open_set(name: str, num_classes: int, root: Path) -> ImageSet:
+    """Return a data set of the host's folder.
+
+    name: a folder inside `root`; num_classes: see `annotations_of`.
+
+    Raises DataUnusable.
+    """
+    folder = root / name
+    if not NAME.fullmatch(name):
+        remedy = f"Name a folder inside {root}."
+        raise unusable(root, f"knob {KNOB}", f"{name!r:.80} is no name of a data set", remedy)
+    if not folder.is_dir():
+        remedy = f"Put the data set there, or a link to it. A host's folder of data is {root}."
+        raise unusable(folder, f"knob {KNOB}", "there is no such folder", remedy)
+    layout = next((one for one in LAYOUTS if (folder / one.annotations).exists()), None)
+    if layout is None:
+        wanted = ", ".join(one.annotations for one in LAYOUTS)
+        raise unusable(folder, f"knob {KNOB}", "it has no annotations", f"Add one of: {wanted}.")
+    return _read(folder / layout.annotations, folder / layout.images, num_classes, layout.crowds)
+
+
+def _read(source: Path, images: Path, num_classes: int, crowds: bool) -> ImageSet:
+    if not images.is_dir():
+        raise unusable(images, f"knob {KNOB}", "there is no such folder", "Put the images there.")
+    try:
+        content = read_limited(source, MOST_BYTES)
+        found = annotations_of(load_json(content, MOST_BYTES), num_classes, crowds=crowds)
+    except FieldWrong as wrong:
+        remedy = "Correct the file, or set another data set or num_classes."
+        raise unusable(source, wrong.field, wrong.why, remedy) from wrong
+    except (OSError, ValueError, RecursionError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise unusable(source, f"knob {KNOB}", why, "Get the file again.") from error
+    return ImageSet(found, images, source, hashlib.sha256(content).hexdigest())

@@ -1,0 +1,244 @@
+"""Batches of images from disk, in this process or by workers that load ahead.
+
+A batch is a function of its step and the settings: the order of an epoch and which images are
+mirrored come from the seed, whoever loads them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Environment, Failure
+from models.images.cache import images_of
+from models.images.decoders import decoder
+from models.images.errors import DataUnusable, unusable
+from models.images.folder import KNOB, ImageSet
+from models.images.transforms import mirrored, normalised, resized, resized_boxes
+from models.retinanet.data import DetectionBatch, DetectionTarget
+
+MIRRORED_SHARE: Final = 0.5
+"""As in MLCommons' reference."""
+TOO_SLOW: Final = "Use a faster disk, or set load_timeout higher."
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSettings:
+    """How batches are loaded."""
+
+    image_size: int
+    batch_size: int
+    seed: int
+    """Of the order and of mirroring."""
+    decoder: str
+    """One of `decoders.PACKAGES`."""
+    workers: int
+    """Processes that load; 0: the one that trains does."""
+    prefetch: int
+    """Batches that each worker loads ahead."""
+    cache: str
+    """See `cache.images_of`."""
+    timeout_s: float
+    """Longest time that reading a file, or waiting for a batch of the workers, may take."""
+
+
+class ImageBatches(Dataset[DetectionBatch | DataUnusable]):
+    """The batches of a data set by step.
+
+    Raises DataUnusable, and WorkerFault as `decoder`.
+    """
+
+    def __init__(
+        self,
+        source: ImageSet,
+        settings: LoadSettings,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.source, self._settings, self._clock = source, settings, clock
+        count = len(source.annotations.files)
+        if settings.batch_size > count:
+            why = f"batch_size={settings.batch_size} is more than its {count} images with boxes"
+            raise unusable(source.source, "images", why, "Set batch_size lower.")
+        self.epoch_steps = count // settings.batch_size
+        self._decode = decoder(settings.decoder)
+        self._images = images_of(
+            source, settings.cache, settings.image_size, self._read, self._resized
+        )
+        self._epoch, self._order = -1, torch.empty(0, dtype=torch.int64)
+
+    def __getitem__(self, step: int) -> DetectionBatch | DataUnusable:
+        """Return the batch of a step, or what is wrong with it: an error of a worker would lose
+        its facts on the way."""
+        try:
+            return self._batch(step)
+        except DataUnusable as error:
+            return error
+
+    def numbers(self, step: int) -> list[int]:
+        """Return the images of a step: a part of an epoch's order; what fills no batch is left."""
+        epoch, place = divmod(step, self.epoch_steps)
+        if epoch != self._epoch:
+            seed = self._settings.seed * 1_000_003 + epoch
+            generator = torch.Generator().manual_seed(seed)
+            count = len(self.source.annotations.files)
+            self._epoch, self._order = epoch, torch.randperm(count, generator=generator)
+        size = self._settings.batch_size
+        return self._order[place * size : (place + 1) * size].tolist()
+
+    def _batch(self, step: int) -> DetectionBatch:
+        numbers = self.numbers(step)
+        generator = torch.Generator().manual_seed(self._settings.seed * 1_000_003 + step)
+        mirror = torch.rand(len(numbers), generator=generator) < MIRRORED_SHARE
+        loaded = [self._sample(n, bool(m)) for n, m in zip(numbers, mirror, strict=True)]
+        images = torch.stack([image for image, _ in loaded])
+        return DetectionBatch(images, tuple(target for _, target in loaded))
+
+    def _sample(self, number: int, mirror: bool) -> tuple[Tensor, DetectionTarget]:
+        """Return an image [3, S, S], normalised, and its target in pixels of that image."""
+        annotations, size = self.source.annotations, self._settings.image_size
+        image = self._images.image(number)
+        edges, labels = map(torch.from_numpy, annotations.of(number))
+        width, height = map(int, annotations.sizes[number])
+        boxes = resized_boxes(edges, width, height, size)
+        if mirror:
+            image, boxes = mirrored(image, boxes)
+        return normalised(image), DetectionTarget(boxes, labels)
+
+    def _read(self, number: int) -> bytes:
+        path, began_s = self.source.path(number), self._clock()
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            why = f"{self._named(number, 'file_name')} names it: {error.strerror}"
+            raise unusable(path, f"knob {KNOB}", why, "Get the data set again.") from error
+        if (seconds := self._clock() - began_s) > self._settings.timeout_s:
+            why = f"reading it took {seconds:.3g} s, more than {self._settings.timeout_s:g} s"
+            raise unusable(path, "knob load_timeout", why, TOO_SLOW)
+        return content
+
+    def _resized(self, number: int, content: bytes) -> Tensor:
+        path = self.source.path(number)
+        try:
+            pixels = self._decode(content)
+        except ValueError as error:
+            why = f"decoder {self._settings.decoder} can't read it: {error}"
+            remedy = "Get the file again, or set another decoder."
+            raise unusable(path, self._named(number, "file_name"), why, remedy) from error
+        height, width = pixels.shape[:2]
+        told = tuple(map(int, self.source.annotations.sizes[number]))
+        if (width, height) != told:
+            why = f"it says {told[0]}x{told[1]}, and the image is {width}x{height}"
+            field = self._named(number, "width")
+            raise unusable(path, field, why, "Get the data set again: they don't fit.")
+        return resized(pixels, self._settings.image_size)
+
+    def _named(self, number: int, field: str) -> str:
+        place = self.source.annotations.places[number]
+        return f"images[{place}].{field} of {self.source.source.name}"
+
+
+class _StepsFrom(Sampler[int]):
+    def __init__(self, first: int) -> None:
+        self._first = first
+
+    def __iter__(self) -> Iterator[int]:
+        return itertools.count(self._first)
+
+
+class ImageLoader:
+    """Loads batches in the order of steps; another step than the next one begins anew there."""
+
+    def __init__(self, batches: ImageBatches, settings: LoadSettings) -> None:
+        self._batches, self._settings = batches, settings
+        self._ahead: Iterator[DetectionBatch | DataUnusable] | None = None
+        self._next = -1
+
+    def batch(self, step: int) -> DetectionBatch:
+        """Return the batch of a step; raises DataUnusable, WorkerFault."""
+        found = self._batches[step] if self._settings.workers == 0 else self._awaited(step)
+        if isinstance(found, DataUnusable):
+            raise found
+        return found
+
+    def cpu_s(self) -> float:
+        """Return the CPU seconds of the loading processes; those that have ended don't count."""
+        return sum(_cpu_s(process.pid) for process in multiprocessing.active_children())
+
+    def facts(self) -> Environment:
+        """Return what was loaded."""
+        annotations = self._batches.source.annotations
+        return {
+            "data_sha256": self._batches.source.sha256,
+            "data_images": len(annotations.files),
+            "data_boxes": len(annotations.labels),
+        }
+
+    def close(self) -> None:
+        """End the workers."""
+        self._ahead, self._next = None, -1
+
+    def _awaited(self, step: int) -> DetectionBatch | DataUnusable:
+        if self._ahead is None or step != self._next:
+            self.close()
+            self._ahead = iter(self._loader(step))
+        self._next = step + 1
+        try:
+            return next(self._ahead)
+        except RuntimeError as error:  # torch has no kinds of it
+            if "timed out" in str(error):
+                raise self._too_slow(step) from error
+            raise _ended(step, error) from error
+
+    def _loader(self, first: int) -> DataLoader[DetectionBatch | DataUnusable]:
+        settings = self._settings
+        return DataLoader(
+            self._batches,
+            batch_size=None,  # an item of the data set is a batch
+            sampler=_StepsFrom(first),
+            num_workers=settings.workers,
+            prefetch_factor=settings.prefetch,
+            timeout=settings.timeout_s,
+            collate_fn=_as_it_is,
+            generator=torch.Generator(),  # the process's own random state stays
+            multiprocessing_context="fork",  # they share caches and annotations
+        )
+
+    def _too_slow(self, step: int) -> DataUnusable:
+        path = self._batches.source.path(self._batches.numbers(step)[0])
+        why = (
+            f"the batch of step {step}, which begins with it, was not loaded within "
+            f"{self._settings.timeout_s:g} s"
+        )
+        return unusable(path, "knob load_timeout", why, TOO_SLOW)
+
+
+def _as_it_is(loaded: Any) -> Any:  # noqa: ANN401 - a batch, or its error
+    return loaded
+
+
+def _ended(step: int, error: RuntimeError) -> WorkerFault:
+    """Return the failure of a loading process that has ended."""
+    message = (
+        f"cannot load the batch of step {step}: {' '.join(str(error).split())[:200]}. Set "
+        "loader_workers lower, or give the host more memory, /dev/shm included."
+    )
+    return WorkerFault(Failure(blame=Blame.WORKLOAD, kind="loader_worker", message=message))
+
+
+def _cpu_s(pid: int | None) -> float:
+    """Return the CPU seconds of another process; 0 if it has ended."""
+    if pid is None:
+        return 0.0
+    try:
+        return time.clock_gettime((~pid << 3) | 2)  # as clock_getcpuclockid(3)
+    except OSError:
+        return 0.0

@@ -1,0 +1,45 @@
+"""What MLCommons' reference of the single-stage detector does to images and boxes. Pure.
+
+As training/single_stage_detector/ssd/model/transform.py: values in 0..1, normalised, resized to a
+square whatever the image's shape. Normalising and resizing are linear, so their order doesn't
+matter but for rounding; resizing a mirrored image mirrors the resized one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+MEAN: Final = (0.485, 0.456, 0.406)
+STD: Final = (0.229, 0.224, 0.225)
+"""Of ImageNet's channels, red first."""
+
+
+def resized(pixels: NDArray[np.uint8], size: int) -> Tensor:
+    """Return pixels [H, W, 3] as an image [3, size, size] fp32 in 0..1, by bilinear weights."""
+    image = torch.from_numpy(pixels).permute(2, 0, 1).float().div_(255)
+    square = functional.interpolate(image[None], (size, size), mode="bilinear", align_corners=False)
+    return square[0]
+
+
+def normalised(image: Tensor) -> Tensor:
+    """Return an image [3, S, S] with ImageNet's mean and deviation taken out."""
+    mean, std = (torch.tensor(each).view(3, 1, 1) for each in (MEAN, STD))
+    return (image - mean) / std
+
+
+def resized_boxes(boxes: Tensor, width: int, height: int, size: int) -> Tensor:
+    """Return boxes [N, 4] in pixels of the resized image."""
+    return boxes * torch.tensor([size / width, size / height] * 2)
+
+
+def mirrored(image: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
+    """Return an image [3, S, S] and its boxes [N, 4], left and right swapped."""
+    x1, y1, x2, y2 = boxes.unbind(1)
+    size = image.shape[-1]
+    return image.flip(-1), torch.stack((size - x2, y1, size - x1, y2), dim=1)
