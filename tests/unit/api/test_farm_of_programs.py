@@ -175,6 +175,7 @@ def test_events_come_as_the_controller_tells_them(api: Served) -> None:
 MANY = 100_000
 
 
+@pytest.mark.long
 def test_all_results_as_parquet(tmp_path: Path, figure: Figure) -> None:
     """Made page by page: what is in memory does not grow with the results."""
     home = prepared(tmp_path / "home", sweeps=0)
