@@ -101,8 +101,8 @@ LOADGEN = STATS | {"controller.loadgen"}
 REPORTS = PROFILES | PLATFORM | STATS | {"controller.reports"}
 DASHBOARDS = METRICS | {"controller.dashboards", "controller.runtime.prometheus"}
 RUNTIME = SCHEDULING | STORE | {"controller.runtime", "controller.metrics"}
-API = RUNTIME | {"controller.api"}
-PAGE = API | REPORTS | {"controller.page"}
+API = RUNTIME | REPORTS | {"controller.api"}
+PAGE = API | {"controller.page"}
 MODELS = PLATFORM | {"models", "kernels"}
 
 
