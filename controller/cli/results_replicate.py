@@ -13,7 +13,7 @@ from rich.table import Table
 from controller.cli.common import (
     Json,
     parse_seconds,
-    reading,
+    reading_here,
     require_this_host,
     show_json,
     show_table,
@@ -42,7 +42,7 @@ from controller.scheduling.replication import (
     summary_of,
 )
 from controller.scheduling.suite_session import Pauses, Session, in_order
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
 _NUMBER: Final = re.compile(r"replicate-[0-9a-f]+-(\d{1,6})\.\d{1,3}")
 NONE: Final = "-"
@@ -81,7 +81,7 @@ def replicate(
     require_this_host("replicate a run")
     pauses = Pauses(0.0, parse_seconds("--wait", wait))
     catalog = load_catalog()
-    with reading() as store:
+    with reading_here() as store:
         original = _original(store, run_id, catalog)
     require_same_cell(original.plan, catalog)
     result, plan = original.result, original.plan
@@ -103,7 +103,7 @@ def replicate(
     raise typer.Exit(0 if found.replicates else 1)
 
 
-def _original(store: StoreReader, run_id: str, catalog: Catalog) -> _Original:
+def _original(store: FarmReader, run_id: str, catalog: Catalog) -> _Original:
     """Return the run that is meant; raises NotFound, and UserError if it can't be replicated."""
     results, failures = store.results(), store.failures()
     meant = find_run(run_id, dict.fromkeys(record.run_id for record in (*results, *failures)))
@@ -122,7 +122,7 @@ def _original(store: StoreReader, run_id: str, catalog: Catalog) -> _Original:
     return _Original(result, plan, device.labelled, max(numbers, default=0))
 
 
-def _read(plan: ReplicationPlan, id_: str, tries: int, store: StoreReader) -> Session:
+def _read(plan: ReplicationPlan, id_: str, tries: int, store: FarmReader) -> Session:
     places = plan.sweep_ids(id_, tries)
     runs = {run.sweep_id: run for run in store.runs() if run.sweep_id in places}
     found = (part_run(store, places[sweep], run) for sweep, run in runs.items())

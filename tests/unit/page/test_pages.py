@@ -23,6 +23,8 @@ from tests.support.store_examples import grant, report, result
 ALL = (
     *("/", "/sweeps", "/sweeps/{sweep}", "/results", "/results?validity=INVALID"),
     *("/runs/{result}", "/runs/{invalid}", "/runs/{failed}", "/runs/{queued}", "/sign-in"),
+    *("/compare", "/compare?device=host-1&workload=retinanet_resnext50", "/sweeps/{sweep}/report"),
+    *("/devices/host-1", "/devices/phone-1", "/search", "/search?q=hostile", "/search?q=<script>"),
 )
 PARTS = ("/live/fleet", "/live/queue", "/live/sweeps/{sweep}", "/live/sweeps/{sweep}/queue")
 
@@ -95,7 +97,12 @@ def test_no_text_is_markup_and_nothing_is_inline(
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/sweeps/{sweep}", "/results", "/runs/{invalid}", "/runs/{failed}"]
+    "path",
+    [
+        *("/", "/sweeps/{sweep}", "/results", "/runs/{invalid}", "/runs/{failed}"),
+        *("/devices/phone-1", "/devices/host-1", "/sweeps/{sweep}/report"),
+        "/compare",
+    ],
 )
 def test_hostile_texts_are_shown_as_texts(farm: Farm, viewer: httpx.Client, path: str) -> None:
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in viewer.get(farm.at(path)).text
@@ -164,14 +171,17 @@ def test_lists_are_read_page_by_page(farm: Farm, viewer: httpx.Client) -> None:
     [
         *(("/nothing", 404), ("/sweeps/none", 404), ("/runs/none", 404), ("/live/sweeps/x", 404)),
         *(("/results?validity=GOOD", 422), ("/results?x=1", 422), ("/results?cursor=x", 422)),
+        *(("/devices/none", 404), ("/sweeps/none/report", 404), ("/compare?x=1", 422)),
+        *(("/compare?device=" + "x" * 201, 422), ("/search?q=" + "x" * 101, 422)),
+        *(("/devices/host-1?before=x", 422), ("/sweeps/{sweep}/report?x=1", 422)),
         *(("/static/0000000000000000/page.css", 404), ("/static/x/../../x", 404)),
         *(("/runs/%3Cscript%3E", 404), ("/sweeps/%E2%80%AE", 404)),
     ],
 )
 def test_what_is_not_there_is_a_page_that_says_so(
-    viewer: httpx.Client, path: str, status: int
+    farm: Farm, viewer: httpx.Client, path: str, status: int
 ) -> None:
-    page = viewer.get(path)
+    page = viewer.get(farm.at(path) if "{" in path else path)
     assert page.status_code == status
     assert page.headers["Content-Type"].startswith("text/html")
     assert "<script>" not in page.text
@@ -266,3 +276,54 @@ def test_files_are_kept_by_browsers_under_addresses_that_change_with_them(
         file = viewer.get(address)
         assert file.status_code == 200
         assert "immutable" in file.headers["Cache-Control"]
+
+
+def test_chosen_devices_and_workloads_are_set_against_each_other(
+    farm: Farm, viewer: httpx.Client
+) -> None:
+    every = viewer.get("/compare").text
+    assert 'id="verdict"' in every
+    assert every.count('class="ranking"') == 3, "of two workloads, one also on virtual devices"
+    assert 'value="phone-1"' in every.partition('action="/compare"')[2].partition("</form>")[0]
+    one = viewer.get("/compare?device=host-1&stack=torch").text
+    assert re.search(r'name="device" value="host-1" checked', one)
+    assert "Nothing has been measured yet" in viewer.get("/compare?device=phone-1&stack=torch").text
+    report = viewer.get(farm.at("/sweeps/{sweep}/report"))
+    assert "Attempts that measured nothing" in report.text
+    assert "Sweep hostile" in report.text
+
+
+def test_a_device_has_its_history_with_its_holds(farm: Farm, viewer: httpx.Client) -> None:
+    page = viewer.get("/devices/phone-1").text
+    history = page.partition('id="history"')[2].partition("</section>")[0]
+    assert "<td>quarantined</td><td>ann</td>" in history
+    assert "1970-01-01 00:00:03 UTC" in history
+    older = viewer.get("/devices/phone-1?before=4.0").text.partition('id="history"')[2]
+    assert older.count('<th scope="row">1970') == 1 + older.count("begun")
+    assert "Nothing older is known." in viewer.get("/devices/host-1?before=4.0").text
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "address"),
+    [
+        ("HOSTILE", "sweep", "/sweeps/{sweep}"),
+        ("paper", "sweep", "/sweeps/{sweep}"),
+        ("submitter", "sweep", "/sweeps/{sweep}"),
+        ("phone", "device", "/devices/phone-1"),
+        ("xeon", "device", "/devices/host-1"),
+        ("rack=", "device", "/devices/host-1"),
+        ("{result}", "run", "/runs/{result}"),
+        ("torch", "stack", "/results?stack=torch"),
+        ("resnext", "workload", "/results?workload=retinanet_resnext50"),
+    ],
+)
+def test_a_search_finds_what_has_a_text_in_its_name(
+    farm: Farm, viewer: httpx.Client, asked: str, kind: str, address: str
+) -> None:
+    page = viewer.get("/search", params={"q": farm.at(asked)}).text
+    assert f'<td>{kind}</td><th scope="row"><a href="{farm.at(address)}">' in page
+
+
+def test_a_search_for_nothing_or_for_what_is_not_there_says_so(viewer: httpx.Client) -> None:
+    assert "Type a part of the name" in viewer.get("/search?q=%20").text
+    assert "Nothing has this in its name" in viewer.get("/search?q=zzz%25_").text
