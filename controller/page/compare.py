@@ -27,7 +27,7 @@ from controller.reports.views.sweep import SweepData, sweep_view
 NAMES: Final = ("device", "workload", "stack", "scenario")
 """Parameters, each as often as wanted."""
 MOST_VALUES: Final = 200
-REPEATS: Final = 10
+REPEATS: Final = 5
 """Newest results that are taken of each cell on each device."""
 MOST_RESULTS: Final = 3000
 MOST_FAILURES: Final = 100
@@ -35,6 +35,9 @@ MANIFESTS_S: Final = 30.0
 """For so long manifests that were read stand."""
 REPORT_S: Final = 600.0
 """For so long a report stands if nothing is stored."""
+
+REPORT_REST: Final = 20.0
+"""So many times as long as a report took, it stands at least, whatever is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,8 @@ def comparison(farm: Reading, kept: Kept, chosen: Chosen) -> tuple[Page, Sequenc
         results, more = farm.store.newest_of_cells(chosen, REPEATS, MOST_RESULTS)
         return _page(results, more, catalog_of(kept))
 
-    return kept.get(("compare", chosen), marker_of(farm.home.store), REPORT_S, make)
+    marker = marker_of(farm.home.store)
+    return kept.get(("compare", chosen), marker, REPORT_S, make, REPORT_REST)
 
 
 def sweep_report(farm: Reading, kept: Kept, sweep_id: str) -> tuple[Page, Sequence[str]]:
@@ -127,7 +131,8 @@ def sweep_report(farm: Reading, kept: Kept, sweep_id: str) -> tuple[Page, Sequen
             notes.append(f"Only the newest {MOST_FAILURES} failures are shown.")
         return report_page(view), notes
 
-    return kept.get(("report", sweep_id), marker_of(farm.home.store), REPORT_S, make)
+    marker = marker_of(farm.home.store)
+    return kept.get(("report", sweep_id), marker, REPORT_S, make, REPORT_REST)
 
 
 def catalog_of(kept: Kept) -> Catalog:

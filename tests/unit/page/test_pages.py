@@ -19,6 +19,7 @@ from tests.support.api import Served, prepared
 from tests.support.page import browser, form_key_of, page_served
 from tests.support.page_store import HOSTILE, add_hostile, runs_in
 from tests.support.store_examples import grant, report, result
+from tests.support.waiting import eventually
 
 ALL = (
     *("/", "/sweeps", "/sweeps/{sweep}", "/results", "/results?validity=INVALID"),
@@ -196,7 +197,7 @@ def test_a_page_that_has_not_changed_is_not_sent_again(farm: Farm, viewer: httpx
     assert (again.status_code, again.content) == (304, b"")
 
 
-def test_what_changes_is_there_at_the_next_look(tmp_path: Path) -> None:
+def test_what_changes_is_there_after_a_moment(tmp_path: Path) -> None:
     home = prepared(tmp_path / "home", sweeps=1)
     record = add_hostile(home)
     runs = runs_in(record)
@@ -205,10 +206,11 @@ def test_what_changes_is_there_at_the_next_look(tmp_path: Path) -> None:
         assert "3 of 8 runs have ended" in one.get(part).text
         leased = grant(runs[4], now=3000.0)
         to.save_runs([leased])
-        assert runs[4].run_id in one.get(part).text
+        eventually(lambda: runs[4].run_id in one.get(part).text, "the run is under way")
         to.save_runs([report(leased.run, result(), now=3002.0)])
-        assert "4 of 8 runs have ended" in one.get(part).text
-        assert "4 of 8 runs have ended" in one.get(f"/sweeps/{record.sweep_id}").text
+        ended = "4 of 8 runs have ended"
+        eventually(lambda: ended in one.get(part).text, "the run has ended")
+        assert ended in one.get(f"/sweeps/{record.sweep_id}").text
 
 
 def test_many_viewers_cost_one_reading(tmp_path: Path) -> None:
@@ -230,6 +232,21 @@ def test_many_viewers_cost_one_reading(tmp_path: Path) -> None:
     now[0] = 10.0
     assert look() == 3
     assert [look("b"), look("c"), look("b"), look("a")] == [4, 5, 4, 6]
+
+
+def test_what_is_costly_takes_a_bounded_share_of_the_time() -> None:
+    now, made = [0.0], list[float]()
+    kept = Kept(lambda: now[0])
+
+    def make() -> int:
+        made.append(now[0])
+        now[0] += 2.0
+        return len(made)
+
+    for marker in range(100):
+        kept.get("a", marker, 10.0, make, rest=20.0)
+        now[0] += 1.0
+    assert made == [0.0, 42.0, 84.0]
 
 
 @pytest.mark.parametrize(
