@@ -34,6 +34,7 @@ from agents.remotes.remote import (
     RemoteFault,
     failure_of,
 )
+from controller.contracts.audit import SCORED, AuditCheck, audit_of
 from controller.contracts.device import Device, DeviceKind
 from controller.contracts.errors import UserError, WorkerFault
 from controller.contracts.mobile import OnDevice, Top1
@@ -122,6 +123,8 @@ class LoadGenRunner:
         facts |= identity_of(runtime, ready)
         if ready.origin:
             facts[DATASET_ORIGIN] = ready.origin
+        if audit_of(spec.job.knobs) and ready.has_truth:
+            facts[SCORED] = ready.samples
         if unread := untold(seen.told):
             facts["requirements_untold"] = unread
         async with run_folder(remote, folder):
@@ -181,6 +184,8 @@ def modes_of(job: Job, ready: Ready) -> tuple[str, ...]:
 
     A submission of a data set without truth is only a performance run, and breaks the run rules.
     """
+    if audit_of(job.knobs) in (AuditCheck.CACHE, AuditCheck.COLD_START):
+        return ("performance",)
     mode = str(job.knobs["mode"])
     if ready.has_truth or mode == "performance":
         return MODES[mode]

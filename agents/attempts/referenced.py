@@ -14,6 +14,7 @@ from agents.attempts.reference_run import NotQuietError, ReferenceRuns
 from agents.inference.content import compare_answers
 from agents.inference.reference_result import with_reference, without_reference
 from agents.remotes.remote import RemoteFault
+from controller.contracts.audit import audit_of
 from controller.contracts.errors import UserError, WorkerFault
 from controller.contracts.result import Outcome, Result
 from controller.contracts.wire import OnDeviceProgram, Progress, WorkerSpec
@@ -40,6 +41,8 @@ class ReferencedRunner:
             return outcome
         if ANSWERS not in outcome.artefacts:  # no accuracy run, or a paired comparison
             return outcome
+        if audit_of(spec.job.knobs):
+            return without_reference(outcome, "the run is an audit of another")
         if not spec.job.knobs["reference_samples"]:
             return without_reference(outcome, "reference_samples is 0")
         began = time.monotonic()

@@ -21,6 +21,7 @@ from agents.inference.runner import host_use
 from agents.inference.runner.sampler import FILE
 from agents.inference.runner.spec import AT_ONCE
 from agents.inference.throttling import charging_began, findings, summary
+from controller.contracts.audit import LATENCY, audit_of
 from controller.contracts.documents import read_json
 from controller.contracts.policy import Policy, load_policy
 from controller.contracts.result import Environment, Measurement, Result, worst
@@ -29,6 +30,8 @@ from controller.contracts.suite_version import TARGET_UNKNOWN, rules_of, target_
 from controller.contracts.units import Unit
 from controller.contracts.unreadable import UNREADABLE
 from controller.contracts.wire import Job, OnDeviceProgram, WorkerSpec
+from controller.loadgen.audit_pattern import FILE as AUDIT_FILE
+from controller.loadgen.audit_pattern import kept
 from controller.stats.prediction import predictions
 
 LATENCIES = "latencies_ns.npy"
@@ -102,6 +105,8 @@ def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:
     artefacts = {f"{mode}_{n}": str(folder / Path(p).name) for n, p in result.artefacts.items()}
     metrics = dict(result.metrics)
     if mode == "performance":
+        if audit_of(job.knobs):
+            metrics[LATENCY] = audited(folder / AUDIT_FILE, str(audit_of(job.knobs)))
         latencies = tuple(float(ns) / 1e9 for ns in np.load(folder / LATENCIES))
         if job.scenario == "single_stream":
             metrics["latency"] = Measurement.of_samples(latencies, Unit.SECONDS)
@@ -113,6 +118,12 @@ def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:
         result = sampled(result, policy, latencies, folder, queries_of(result, job))
         metrics |= result.metrics
     return result.model_copy(update={"artefacts": artefacts, "metrics": metrics})
+
+
+def audited(path: Path, audit: str) -> Measurement:
+    """Return the times that an audit judges, in its order; 0 without a full batch."""
+    times = kept([float(ns) / 1e9 for ns in np.load(path)], audit)
+    return Measurement.of_samples(tuple(times or (0.0,)), Unit.SECONDS)
 
 
 def of_full_batches(latencies_s: tuple[float, ...], size: int) -> tuple[float, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from controller.contracts.audit import AUDIT, audit_of
 from controller.contracts.mobile import RunLength, RunLengths
 from controller.contracts.policy import load_policy
 from controller.contracts.suite_rules import SuiteRules
@@ -32,6 +33,7 @@ def loadgen_spec(job: Job, mode: str, lengths: RunLengths) -> dict[str, object]:
     rules = rules_of(job.workload, job.knobs)
     length = run_length(job.scenario, str(job.knobs["length"]), lengths, rules)
     names = ("samples_per_query", "target_qps", "target_latency_ms")
+    audit = audit_of(job.knobs)
     return {
         "scenario": job.scenario,
         "mode": mode,
@@ -41,6 +43,7 @@ def loadgen_spec(job: Job, mode: str, lengths: RunLengths) -> dict[str, object]:
         "sampling_s": SAMPLING_S,
         "rest_s": load_policy(str(job.knobs["policy"])).rest_s,
         **{name: job.knobs[name] for name in names if name in job.knobs},
+        **({AUDIT: audit} if audit else {}),
         **_seeds(rules),
     }
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from agents.backends.protocol import InferenceBackend
 from agents.inference.on_device_result import with_facts, with_files, with_host_use
 from agents.inference.run_length import MADE_UP_SAMPLES, loadgen_spec
-from agents.inference.runner.batched_session import BatchedSession, batch_sizes, warm_up_batches
+from agents.inference.runner.audited import batched_session_of, batched_warmth_of, session_of
+from agents.inference.runner.batched_session import batch_sizes
 from agents.inference.runner.dataset import Dataset
 from agents.inference.runner.faults import RunnerFault
 from agents.inference.runner.graphs import Sample
@@ -129,16 +130,18 @@ def _prepared(
     sizes = batch_sizes(spec.queried_at_once, spec.batch_size)
     system = TorchSystem(workload, backend, workload.samples(sizes[0]))
     used = ThreadUse.now()
-    warmth = warm_up_batches(system, system.prepare(dataset[0]), sizes)
+    warmth = batched_warmth_of(spec, system, system.prepare(dataset[0]), sizes)
     facts = {
         **backend.environment(),
-        "threads_used": used.threads_since(),
+        "threads_used": used.threads_since() if warmth.runs else None,
         AT_ONCE: sizes[0],
         "weights": weights,
     }
-    several = sizes[0] > 1
-    session = BatchedSession(system, dataset, spec, spec.batch_size) if several else None
-    return Prepared(session or Session(system, dataset, spec), warmth, len(dataset), facts)
+    if sizes[0] > 1:
+        session: Session = batched_session_of(system, dataset, spec, sizes[0])
+    else:
+        session = session_of(system, dataset, spec)
+    return Prepared(session, warmth, len(dataset), facts)
 
 
 def _judged(result: Result, job: Job, folder: Path) -> Result:

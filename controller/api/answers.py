@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from typing import Generic, Self, TypeVar
 
-from controller.contracts.annotations import Note
-from controller.contracts.base import Contract, Timestamp
-from controller.contracts.device import Booking, Device, DeviceState, Hold, RegisteredAgent
-from controller.contracts.records import StoredResult, SweepRecord, SweepTally
+from controller.contracts.annotations import Note, SweepAnnotations
+from controller.contracts.base import Contract, Scalar, Timestamp
+from controller.contracts.device import (
+    Booking,
+    Device,
+    DeviceHistoryEntry,
+    DeviceState,
+    Hold,
+    RegisteredAgent,
+    RegisteredDevice,
+)
+from controller.contracts.profile import ProfileSummary
+from controller.contracts.records import (
+    Spent,
+    StoredFailure,
+    StoredResult,
+    SweepRecord,
+    SweepTally,
+    Took,
+)
+from controller.contracts.result import Validity
 from controller.contracts.run import Attempt, Run
 from controller.runtime.fleet import DeviceOverview
 
@@ -81,3 +98,53 @@ class SweepDetail(Contract):
     tally: SweepTally
     tags: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
+
+
+class FailurePage(Page[StoredFailure]):
+    """A page of failed attempts."""
+
+
+class AnnotationPage(Page[SweepAnnotations]):
+    """A page of sweeps' tags and notes."""
+
+
+class RegisteredDevicePage(Page[RegisteredDevice]):
+    """A page of devices as they registered, with what people and failures did to them."""
+
+
+class HistoryPage(Page[DeviceHistoryEntry]):
+    """A page of a device's history."""
+
+
+class SpentPage(Page[Spent]):
+    """A page of device times."""
+
+
+class TookPage(Page[Took]):
+    """A page of attempts' times."""
+
+
+class ResultProfile(Contract):
+    """The profile of a result, and what was profiled."""
+
+    run_id: str
+    sweep_id: str
+    device: str
+    device_name: str
+    workload: str
+    stack: str
+    scenario: str
+    knobs: dict[str, Scalar]
+    validity: Validity
+    started_at: Timestamp
+    profile: ProfileSummary
+
+    @classmethod
+    def of(cls, result: StoredResult, profile: ProfileSummary) -> Self:
+        """Return the profile of a result."""
+        names = cls.model_fields.keys() - {"profile"}
+        return cls(**{name: getattr(result, name) for name in names}, profile=profile)
+
+
+class ProfilePage(Page[ResultProfile]):
+    """A page of profiles; it may have fewer than were asked for, and yet a next one."""

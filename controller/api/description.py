@@ -6,14 +6,19 @@ pydantic writes the schemas, so they are those by which answers are serialised a
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
 from pydantic.json_schema import models_json_schema
 
+from controller.api.prefix import PREFIX
 from controller.api.problems import MEDIA_TYPE, TITLES, Problem
 from controller.api.queries import NoQuery
-from controller.api.routes import DESCRIPTION, PREFIX, READS, WRITES, ReadRoute, WriteRoute
-from controller.contracts.base import Contract
+from controller.api.route_kinds import TOTAL, ExportRoute, ReadRoute, WriteRoute
+from controller.api.routes import DESCRIPTION, EVENTS, EXPORTS, READS, WRITES
+from controller.contracts.base import Contract, canonical_json
+from controller.contracts.records import Scope
+from controller.contracts.wire import RunEvent
 
 Json: TypeAlias = dict[str, Any]
 Mode: TypeAlias = Literal["validation", "serialization"]
@@ -42,12 +47,18 @@ IF_NONE_MATCH: Final[Json] = {
 }
 
 
+_READING: Final[tuple[ReadRoute[Any] | ExportRoute[Any], ...]] = (*READS, *EXPORTS)
+
+
 def description(version: str) -> Json:
     """Return the description. version: of benchfarm."""
     schemas = _Schemas()
     paths: dict[str, Json] = {}
     for route in READS:
         paths.setdefault(f"{PREFIX}{route.path}", {})["get"] = _reading(route, schemas)
+    for export in EXPORTS:
+        paths[f"{PREFIX}{export.path}"] = {"get": _exporting(export, schemas)}
+    paths[f"{PREFIX}{EVENTS}"] = {"get": _watching(schemas)}
     for write in WRITES:
         path = paths.setdefault(f"{PREFIX}{write.path}", {})
         path[write.method.lower()] = _writing(write, schemas)
@@ -74,17 +85,24 @@ def description(version: str) -> Json:
     }
 
 
+@cache
+def described(version: str) -> bytes:
+    """Return the description as it is sent; to work it out takes a third of a second."""
+    return canonical_json(description(version)).encode()
+
+
 class _Schemas:
     """The schemas of all contracts, each once."""
 
     def __init__(self) -> None:
         answers: set[type[Contract]] = {
             Problem,
+            RunEvent,
             *(r.answer for r in READS),
             *(w.answer for w in WRITES),
         }
         given: set[type[Contract]] = {
-            *(route.query for route in READS),
+            *(route.query for route in _READING),
             *(w.body for w in WRITES if w.body),
         }
         wanted: list[tuple[type[Contract], Mode]] = [
@@ -95,13 +113,13 @@ class _Schemas:
         definitions: Json = document.get("$defs", {})
         self._queries = {
             route.query: definitions.get(_name(route.query), {}).get("properties", {})
-            for route in READS
+            for route in _READING
         }
         self._required = {
             route.query: definitions.get(_name(route.query), {}).get("required", [])
-            for route in READS
+            for route in _READING
         }
-        unused = {_name(route.query) for route in READS}
+        unused = {_name(route.query) for route in _READING}
         self.components = {name: one for name, one in definitions.items() if name not in unused}
 
     def answer(self, kind: type[Contract]) -> Json:
@@ -129,14 +147,46 @@ def _reading(route: ReadRoute[Any], schemas: _Schemas) -> Json:
         **_head(route),
         "parameters": [*ids, *schemas.parameters(route.query), IF_NONE_MATCH],
         "responses": _responses(
-            schemas, schemas.answer(route.answer), (*ALWAYS, *((404,) if ids else ())), tagged=True
+            schemas,
+            schemas.answer(route.answer),
+            (*ALWAYS, *((404,) if ids else ()), *route.statuses),
+            tagged=True,
         ),
+    }
+
+
+def _exporting(route: ExportRoute[Any], schemas: _Schemas) -> Json:
+    binary: Json = {"type": "string", "format": "binary"}
+    good = {
+        "description": "OK; ends early if it cannot be read on.",
+        "headers": {TOTAL: {"description": "Items that fit.", "schema": {"type": "integer"}}},
+        "content": {media_type: {"schema": binary} for media_type in route.media_types},
+    }
+    responses = _responses(schemas, binary, ALWAYS, tagged=False)
+    return {
+        **_head(route),
+        "parameters": schemas.parameters(route.query),
+        "responses": {**responses, "200": good},
+    }
+
+
+def _watching(schemas: _Schemas) -> Json:
+    answer = schemas.answer(RunEvent)["$ref"].rpartition("/")[2]
+    said = f"Server-sent events named `run`, whose data is a {answer}; comments now and then."
+    good = {"description": said, "content": _content("text/event-stream", {"type": "string"})}
+    responses = _responses(schemas, {}, (*ALWAYS, 404), tagged=False)
+    return {
+        "operationId": "watchSweep",
+        "summary": "Watch a sweep: its runs' states and progress from now on, until you leave.",
+        "parameters": _ids(EVENTS),
+        "responses": {**responses, "200": good},
     }
 
 
 def _writing(route: WriteRoute[Any], schemas: _Schemas) -> Json:
     ids = _ids(route.path)
-    statuses = (*ALWAYS, 403, *((404,) if ids else ()), *(OF_BODIES if route.body else ()))
+    named = ids or route.scope is Scope.ADMINISTRATOR
+    statuses = (*ALWAYS, 403, *((404,) if named else ()), *(OF_BODIES if route.body else ()))
     operation = {
         **_head(route),
         "parameters": ids,
@@ -157,7 +207,7 @@ def _itself(schemas: _Schemas) -> Json:
     }
 
 
-def _head(route: ReadRoute[Any] | WriteRoute[Any]) -> Json:
+def _head(route: ReadRoute[Any] | WriteRoute[Any] | ExportRoute[Any]) -> Json:
     return {"operationId": route.name, "summary": route.summary}
 
 

@@ -12,19 +12,38 @@ import binascii
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from controller.api.problems import InvalidRequest
 from controller.api.queries import PageQuery
-from controller.contracts.base import canonical_json, digest
+from controller.contracts.base import Contract, canonical_json, digest
 
 Item = TypeVar("Item")
 Part: TypeAlias = int | float | str
 Key: TypeAlias = tuple[Part, ...]
 Kinds: TypeAlias = tuple[type[Part], ...]
 """The type of each part of a key."""
+MOST_PAGE_BYTES: Final = 2**23
+"""Of a page's items as JSON; an item that has more is a page alone."""
 LARGEST: Final = 2**63
 """SQLite's integers end before it."""
+
+
+def json_bytes(item: Contract) -> int:
+    """Return how many bytes an item has as JSON."""
+    return len(item.model_dump_json().encode())
+
+
+def how_many_fit(sizes: Iterable[int], most: int) -> int:
+    """Return how many of the first items fit into a page of at most so many bytes; one always
+    does, if there is any."""
+    number = used = 0
+    for size in sizes:
+        used += size
+        if used > most and number:
+            break
+        number += 1
+    return number
 
 
 def page_of(
@@ -34,17 +53,19 @@ def page_of(
     asked: PageQuery,
     *,
     descending: bool = False,
+    size: Callable[[Any], int] = json_bytes,
 ) -> tuple[tuple[Item, ...], str | None]:
     """Return a page of a list, and the cursor of the next one or None.
 
-    key: unique for each item, and the order of the list. Raises InvalidRequest for a cursor that
-    is not of this list.
+    key: unique for each item, and the order of the list. size: bytes of an item. Raises
+    InvalidRequest for a cursor that is not of this list.
     """
     in_order = sorted(found, key=key, reverse=descending)
     after = place_of(asked, kinds)
     if after is not None:
         in_order = [i for i in in_order if (key(i) < after if descending else key(i) > after)]
     items = in_order[: asked.limit]
+    items = items[: how_many_fit(map(size, items), MOST_PAGE_BYTES)]
     is_last = len(items) == len(in_order)
     return tuple(items), None if is_last else cursor_of(asked, key(items[-1]))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from controller.api.answers import (
@@ -16,7 +16,15 @@ from controller.api.answers import (
     SweepDetail,
     SweepPage,
 )
-from controller.api.paging import Key, cursor_of, page_of, place_of
+from controller.api.paging import (
+    MOST_PAGE_BYTES,
+    Key,
+    cursor_of,
+    how_many_fit,
+    json_bytes,
+    page_of,
+    place_of,
+)
 from controller.api.queries import (
     AgentQuery,
     DeviceQuery,
@@ -27,7 +35,12 @@ from controller.api.queries import (
     SweepQuery,
 )
 from controller.contracts.errors import NotFound
-from controller.contracts.outcome_filter import CellFilter, OutcomeFilter, PageRequest, Place
+from controller.contracts.outcome_filter import (
+    CellFilter,
+    PageRequest,
+    Place,
+)
+from controller.contracts.outcome_filter import ResultPage as StoredPage
 from controller.contracts.records import StoredResult, SweepRecord
 from controller.contracts.run import Run
 from controller.contracts.sweep import Cell, Side
@@ -77,19 +90,23 @@ def record_of(store: StoreReader, sweep_id: str) -> SweepRecord:
     found = (record for record in store.sweeps() if record.sweep_id == sweep_id)
     record = next(found, None)
     if record is None:
-        raise _unknown("sweep", sweep_id, "GET /api/v1/sweeps lists all.")
+        raise unknown("sweep", sweep_id, "GET /api/v1/sweeps lists all.")
     return record
 
 
 def runs(farm: Reading, asked: RunQuery, _: Ids) -> RunPage:
-    """Return runs of a sweep in the order of the queue."""
+    """Return runs in the order of the queue."""
     wanted = CellFilter(workload=asked.workload, scenario=asked.scenario, stack=asked.stack)
+    places = {record.sweep_id: place for place, record in enumerate(farm.store.sweeps())}
     found = (
         run
-        for run in farm.store.runs(asked.sweep)
+        for run in farm.store.runs(asked.sweep, open_only=asked.open)
         if asked.state in (None, run.state) and _keeps(wanted, run.cell)
     )
-    items, following = page_of(found, _run_key, (int, str), asked)
+    items, following = page_of(
+        *(found, lambda run: (places.get(run.sweep_id, 0), run.position, run.run_id)),
+        *((int, int, str), asked),
+    )
     return RunPage(items=items, next=following)
 
 
@@ -97,7 +114,7 @@ def run(farm: Reading, _: NoQuery, ids: Ids) -> Run:
     """Return one run with its attempts; raises NotFound."""
     found = farm.store.run(ids["run_id"])
     if found is None:
-        raise _unknown("run", ids["run_id"], "GET /api/v1/runs lists those of a sweep.")
+        raise unknown("run", ids["run_id"], "GET /api/v1/runs lists those of a sweep.")
     return found
 
 
@@ -110,26 +127,32 @@ def attempts(farm: Reading, asked: PageQuery, ids: Ids) -> AttemptPage:
 
 def results(farm: Reading, asked: ResultQuery, _: Ids) -> ResultPage:
     """Return results that the filters keep; raises StoreDamaged."""
-    wanted = OutcomeFilter(
-        cell=CellFilter(workload=asked.workload, scenario=asked.scenario, stack=asked.stack),
-        sweep_id=asked.sweep,
-        device=asked.device,
-        validity=asked.validity,
-        virtual=asked.virtual,
+    request = PageRequest(
+        size=asked.limit,
+        after=result_place(asked),
+        by_start=asked.sort.endswith("started"),
+        descending=asked.sort.startswith("-"),
     )
-    after = place_of(asked, (int, float))
-    page = farm.store.result_page(
-        wanted,
-        PageRequest(
-            size=asked.limit,
-            after=None if after is None else _place(after),
-            by_start=asked.sort.endswith("started"),
-            descending=asked.sort.startswith("-"),
-        ),
-    )
-    shown = page.results if asked.samples else [without_samples(one) for one in page.results]
+    page, shown = _shown(farm.store, asked, request)
+    fit = how_many_fit(map(json_bytes, shown), MOST_PAGE_BYTES)
+    if fit < len(shown):  # read again, so that the cursor is that of the last one that fits
+        page, shown = _shown(farm.store, asked, replace(request, size=fit))
     following = cursor_of(asked, (page.last.number, page.last.started_at)) if page.last else None
     return ResultPage(items=tuple(shown), next=following, left_out=page.left_out)
+
+
+def _shown(
+    store: StoreReader, asked: ResultQuery, request: PageRequest
+) -> tuple[StoredPage, Sequence[StoredResult]]:
+    page = store.result_page(asked.kept(), request)
+    bare = [without_samples(one) for one in page.results] if not asked.samples else page.results
+    return page, bare
+
+
+def result_place(asked: PageQuery) -> Place | None:
+    """Return the place that the cursor of a list of results holds; raises InvalidRequest."""
+    after = place_of(asked, (int, float))
+    return None if after is None else _place(after)
 
 
 def without_samples(result: StoredResult) -> StoredResult:
@@ -156,7 +179,8 @@ def devices(farm: Reading, asked: DeviceQuery, _: Ids) -> DevicePage:
 
 def agents(farm: Reading, asked: AgentQuery, _: Ids) -> AgentPage:
     """Return all agents that ever registered; none is online while the farm is down."""
-    found = (a for a in agents_now(farm.home, farm.store) if asked.online in (None, a.online))
+    ever = farm.store.fleet()[0] if asked.stored else agents_now(farm.home, farm.store)
+    found = (known for known in ever if asked.online in (None, known.online))
     items, following = page_of(found, lambda each: (each.agent.id,), (str,), asked)
     return AgentPage(items=items, next=following)
 
@@ -170,10 +194,6 @@ def _sweep_key(record: SweepRecord) -> Key:
     return record.submitted_at, record.sweep_id
 
 
-def _run_key(one: Run) -> Key:
-    return one.position, one.run_id
-
-
 def _place(key: Key) -> Place:
     number, started_at = key
     assert isinstance(number, int)
@@ -181,5 +201,6 @@ def _place(key: Key) -> Place:
     return Place(number, started_at)
 
 
-def _unknown(noun: str, id_: str, remedy: str) -> NotFound:
+def unknown(noun: str, id_: str, remedy: str) -> NotFound:
+    """Return the error of an id that nothing has."""
     return NotFound(f"show {noun} {id_[:LONGEST]!r}", "there is none with this id", remedy)

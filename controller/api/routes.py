@@ -5,69 +5,59 @@ The server answers by it, and the description of the API is made from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
-from controller.api import reads, writes
+from controller.api import farm_reads, outcome_reads, reads
 from controller.api.answers import (
     AgentPage,
+    AnnotationPage,
     AttemptPage,
+    DeviceNow,
     DevicePage,
+    FailurePage,
+    HistoryPage,
+    ProfilePage,
+    RegisteredDevicePage,
     ResultPage,
     RunPage,
+    SpentPage,
     SweepDetail,
     SweepPage,
+    TookPage,
 )
-from controller.api.identity import Caller
+from controller.api.exports import failure_lines, result_export, run_lines
+from controller.api.prefix import EXPORT
+from controller.api.prefix import PREFIX as PREFIX
 from controller.api.queries import (
     AgentQuery,
+    ComparisonQuery,
     DeviceQuery,
+    FailureQuery,
+    FailuresQuery,
     NoQuery,
     PageQuery,
+    ProfileQuery,
+    RegisteredQuery,
     ResultQuery,
+    ResultsQuery,
     RunQuery,
+    RunsQuery,
+    SpentQuery,
     SweepQuery,
+    TookQuery,
 )
-from controller.api.reads import Ids, Reading
-from controller.contracts.administration import Count, SubmitRequest
-from controller.contracts.base import Contract
+from controller.api.route_kinds import ExportRoute, ReadRoute
+from controller.api.written import WRITES as WRITES
+from controller.contracts.administration import StoredFiles
+from controller.contracts.farm_now import FarmNow
 from controller.contracts.run import Run
-from controller.contracts.wire import Submission
+from controller.reports.comparison import Comparison
 
-PREFIX: Final = "/api/v1"
 DESCRIPTION: Final = f"{PREFIX}/openapi.json"
 """Address of the description of the API."""
-Query = TypeVar("Query", bound=NoQuery)
-Body = TypeVar("Body", bound=Contract)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadRoute(Generic[Query]):
-    """A GET route."""
-
-    path: str
-    """Below PREFIX; `{…}` is an id."""
-    name: str
-    """Its operation's id in the description."""
-    summary: str
-    query: type[Query]
-    answer: type[Contract]
-    work: Callable[[Reading, Query, Ids], Contract]
-
-
-@dataclass(frozen=True, slots=True)
-class WriteRoute(Generic[Body]):
-    """A route that the controller is asked for in the name of the caller."""
-
-    method: str
-    path: str
-    name: str
-    summary: str
-    body: type[Body] | None
-    answer: type[Contract]
-    work: Callable[[Reading, Caller, Body | None, Ids], Contract]
-
+EVENTS: Final = "/sweeps/{sweep_id}/events"
+"""Path of a sweep's server-sent events."""
+LINES: Final = "application/jsonl"
 
 READS: Final[tuple[ReadRoute[Any], ...]] = (
     ReadRoute(
@@ -79,7 +69,11 @@ READS: Final[tuple[ReadRoute[Any], ...]] = (
         *(NoQuery, SweepDetail, reads.sweep),
     ),
     ReadRoute(
-        *("/runs", "listRuns", "List a sweep's runs, in the order of the queue."),
+        *("/annotations", "listAnnotations", "List the tags and notes of sweeps."),
+        *(PageQuery, AnnotationPage, farm_reads.sweep_annotations),
+    ),
+    ReadRoute(
+        *("/runs", "listRuns", "List runs in the order of the queue."),
         *(RunQuery, RunPage, reads.runs),
     ),
     ReadRoute("/runs/{run_id}", "showRun", "Show a run.", NoQuery, Run, reads.run),
@@ -92,21 +86,67 @@ READS: Final[tuple[ReadRoute[Any], ...]] = (
         *(ResultQuery, ResultPage, reads.results),
     ),
     ReadRoute(
+        *("/failures", "listFailures", "List failed attempts, and who is to blame."),
+        *(FailureQuery, FailurePage, outcome_reads.failures),
+    ),
+    ReadRoute(
+        *("/profiles", "listProfiles", "List the profiles of results, newest first."),
+        *(ProfileQuery, ProfilePage, outcome_reads.profiles),
+    ),
+    ReadRoute(
+        *("/comparison", "compare", "Compare two cells by their stored results."),
+        *(ComparisonQuery, Comparison, outcome_reads.comparison),
+        statuses=(404,),
+    ),
+    ReadRoute(
         *("/devices", "listDevices", "List devices with their states now."),
         *(DeviceQuery, DevicePage, reads.devices),
+    ),
+    ReadRoute(
+        *("/devices/{device_id}", "showDevice", "Show a device with its state now."),
+        *(NoQuery, DeviceNow, farm_reads.device),
+    ),
+    ReadRoute(
+        *("/devices/{device_id}/history", "listHistory", "List what happened to a device."),
+        *(PageQuery, HistoryPage, farm_reads.history),
+    ),
+    ReadRoute(
+        *("/registered-devices", "listRegistered", "List devices with their holds, as stored."),
+        *(RegisteredQuery, RegisteredDevicePage, farm_reads.registered),
     ),
     ReadRoute(
         *("/agents", "listAgents", "List all agents that ever registered."),
         *(AgentQuery, AgentPage, reads.agents),
     ),
-)
-WRITES: Final[tuple[WriteRoute[Any], ...]] = (
-    WriteRoute(
-        *("POST", "/sweeps", "submitSweep", "Submit a sweep; the same one again adds nothing."),
-        *(SubmitRequest, Submission, writes.submit),
+    ReadRoute(
+        *("/farm", "showFarm", "Show whether the farm works, and which runs are held up."),
+        *(NoQuery, FarmNow, farm_reads.farm_now),
     ),
-    WriteRoute(
-        *("DELETE", "/sweeps/{sweep_id}", "cancelSweep", "Cancel a sweep's open runs."),
-        *(None, Count, writes.cancel),
+    ReadRoute(
+        *("/files", "showFiles", "Show which model files the online hosts have."),
+        *(NoQuery, StoredFiles, farm_reads.stored_files),
+    ),
+    ReadRoute(
+        *("/spent", "listSpent", "List the device time of ended attempts, by user."),
+        *(SpentQuery, SpentPage, farm_reads.spent),
+    ),
+    ReadRoute(
+        *("/took", "listTook", "List how long attempts with a result took."),
+        *(TookQuery, TookPage, farm_reads.took),
+    ),
+)
+EXPORTS: Final[tuple[ExportRoute[Any], ...]] = (
+    ExportRoute(
+        *(f"/results{EXPORT}", "exportResults", "Return all results that are meant at once."),
+        *(ResultsQuery, result_export),
+        (LINES, "application/vnd.apache.parquet"),
+    ),
+    ExportRoute(
+        *(f"/failures{EXPORT}", "exportFailures", "Return all failures at once, one a line."),
+        *(FailuresQuery, failure_lines, (LINES,)),
+    ),
+    ExportRoute(
+        *(f"/runs{EXPORT}", "exportRuns", "Return all runs at once, one a line."),
+        *(RunsQuery, run_lines, (LINES,)),
     ),
 )

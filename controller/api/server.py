@@ -20,9 +20,10 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from controller.api.bodies import read_body
-from controller.api.description import description
+from controller.api.description import described
 from controller.api.front import Front, Value
 from controller.api.identity import REALM, Caller, caller_of, known_digests, require
+from controller.api.prefix import PREFIX
 from controller.api.problems import (
     MEDIA_TYPE,
     Problem,
@@ -33,11 +34,12 @@ from controller.api.problems import (
 )
 from controller.api.queries import NoQuery, parse
 from controller.api.rates import Rate, RateLimit
-from controller.api.reads import Ids, Reading
-from controller.api.routes import DESCRIPTION, PREFIX, READS, WRITES, ReadRoute, WriteRoute
-from controller.contracts.base import Contract, canonical_json
+from controller.api.reads import Ids, Reading, record_of
+from controller.api.route_kinds import Export, ExportRoute, ReadRoute, WriteRoute
+from controller.api.routes import DESCRIPTION, EVENTS, EXPORTS, READS, WRITES
+from controller.api.streams import send_events, send_export
+from controller.contracts.base import Contract
 from controller.contracts.errors import HomeUnusable, NotFound, StoreUnavailable, UserError
-from controller.contracts.records import Scope
 from controller.metrics.web_server import (
     HEAD_TIMEOUT_S,
     SEND_S,
@@ -51,6 +53,7 @@ from controller.metrics.web_server import (
 )
 from controller.platform.terminal import LONGEST
 from controller.runtime.access import bearer, digest_of
+from controller.runtime.addresses import Address, family_of
 from controller.runtime.home import Home
 from controller.store.reading import SqliteReader
 from controller.store.sqlite import SqliteStore
@@ -118,17 +121,23 @@ async def serve_api(home: Home, version: str, options: ApiOptions) -> WebServer:
                 web.route(route.method, f"{PREFIX}{route.path}", server.writing(route))
                 for route in WRITES
             ),
+            *(
+                web.get(f"{PREFIX}{route.path}", server.exporting(route), allow_head=False)
+                for route in EXPORTS
+            ),
+            web.get(f"{PREFIX}{EVENTS}", server.watch, allow_head=False),
             web.get(DESCRIPTION, server.describe, allow_head=False),
             *(options.front.routes(server) if options.front else ()),
         ]
     )
     app.on_cleanup.append(source.on_cleanup)
     try:
-        listener = listen(options.host, options.port)
+        listener = listen(options.host, options.port, family_of(options.host))
     except OSError as error:
         remedy = "Give an address of this host and a free port."
         seen = error.strerror or str(error)
-        raise UserError(f"listen on {options.host}:{options.port}", seen, remedy) from error
+        tried = f"listen on {Address(options.host, options.port)}"
+        raise UserError(tried, seen, remedy) from error
     return await serve(
         *(app, listener, options.head_timeout_s),
         tls=options.tls,
@@ -182,7 +191,7 @@ class _Server:
         self._known_at = -math.inf
         self._listing = asyncio.Lock()
         self._log = once_per_period(log)
-        self._description = canonical_json(description(version)).encode()
+        self._description = described(version)
 
     def guard(self) -> Middleware:
         """Return what stands before every route."""
@@ -300,7 +309,7 @@ class _Server:
 
         async def handle(request: web.Request) -> web.StreamResponse:
             caller = request[CALLER]
-            require(caller, Scope.SUBMITTER, f"answer {route.method} {PREFIX}{route.path}")
+            require(caller, route.scope, f"answer {route.method} {PREFIX}{route.path}")
             parse(NoQuery, list(request.query.items()))
             body = None
             if route.body:
@@ -312,6 +321,28 @@ class _Server:
 
         return handle
 
+    def exporting(self, route: ExportRoute[Any]) -> Handler:
+        """Return the handler of a route that returns all items at once."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            asked = parse(route.query, list(request.query.items()))
+            export = await self._in_turn(self._export, route, asked)
+            return await send_export(request, export, self._in_turn, self._options.send_s)
+
+        return handle
+
+    async def watch(self, request: web.Request) -> web.StreamResponse:
+        """Answer with a sweep's events until the caller leaves or has no valid token any more."""
+        parse(NoQuery, list(request.query.items()))
+        sweep_id = request.match_info["sweep_id"]
+        await self._in_turn(lambda: record_of(self._store(), sweep_id))
+        said = request.headers.get("Authorization", "")
+
+        async def require_valid() -> None:
+            await self._in_turn(self._caller, said)
+
+        return await send_events(request, self._home, sweep_id, require_valid)
+
     async def describe(self, request: web.Request) -> web.StreamResponse:
         """Answer with the description."""
         parse(NoQuery, list(request.query.items()))
@@ -320,6 +351,9 @@ class _Server:
     def _read(self, route: ReadRoute[Any], asked: NoQuery, ids: Ids) -> bytes:
         found = route.work(Reading(self._store(), self._home), asked, ids)
         return _json(found)
+
+    def _export(self, route: ExportRoute[Any], asked: NoQuery) -> Export:
+        return route.work(Reading(self._store(), self._home), asked)
 
     def _write(
         self, route: WriteRoute[Any], caller: Caller, body: Contract | None, ids: Ids

@@ -26,9 +26,9 @@ from controller.cli.common import (
     reading,
     show_json,
     show_table,
-    warn_if_away,
     warn_of_clocks,
 )
+from controller.cli.meant import farm_client, warn_if_away, where
 from controller.contracts.administration import Count, Reason
 from controller.contracts.base import utc_minute
 from controller.contracts.device import RegisteredAgent
@@ -39,7 +39,6 @@ from controller.platform.processes import FARM_MARKER
 from controller.platform.programs import this_program
 from controller.platform.terminal import say
 from controller.runtime.addresses import Address, adb_server_address
-from controller.runtime.client import FarmClient
 from controller.runtime.fleet import agent_state, agents_now
 from controller.runtime.joining import Joining, instance_of, sole_supervisor, supervise
 from controller.runtime.lifetime import start_agent
@@ -160,7 +159,7 @@ def list_agents(json: Json = False) -> None:
     """List all agents that ever registered."""
     with reading() as store:
         warn_if_away()
-        agents = agents_now(home(), store)
+        agents = agents_now(where(), store)
         runs = store.runs(open_only=True) if any(known.draining for known in agents) else []
     warn_of_clocks(agents)
     if json:
@@ -211,4 +210,4 @@ app.command()(undrain)
 
 def _do(agent: str, verb: str, why: str) -> int:
     path = f"agents/{quote(agent, safe='')}/{verb}"
-    return FarmClient(home()).administer(Count, path, checked(Reason, why=why)).runs
+    return farm_client().administer(Count, path, checked(Reason, why=why)).runs

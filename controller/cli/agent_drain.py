@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 import typer
 
-from controller.cli.common import checked, home
+from controller.cli.common import checked
+from controller.cli.meant import farm_client
 from controller.contracts.administration import Reason
 from controller.contracts.base import utc_minute
 from controller.contracts.draining import AgentDrain, ChangedDrain
@@ -36,7 +37,7 @@ def drain(
 
     Holds for devices that are connected later, and over restarts, until `benchfarm agent undrain`.
     """
-    client = FarmClient(home())
+    client = farm_client()
     found = client.administer(ChangedDrain, _path(host, "drain"), checked(Reason, why=why))
     for line in drain_lines(found):
         say(line)
@@ -47,7 +48,7 @@ def drain(
 def undrain(host: Host, why: Why = "by hand") -> None:
     """Let a drained host take runs again."""
     body = checked(Reason, why=why)
-    found = FarmClient(home()).administer(ChangedDrain, _path(host, "undrain"), body)
+    found = farm_client().administer(ChangedDrain, _path(host, "undrain"), body)
     agent, devices = _named(found.now), _count(len(found.now.devices), "device")
     took = "takes runs again" if found.changed else "was not drained"
     say(f"{agent} {took}; it has {devices}{'' if found.now.online else ', and is offline'}")

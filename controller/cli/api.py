@@ -12,9 +12,10 @@ from typing import Annotated
 import typer
 
 from controller.api.certificate import Certificate, fingerprint_of, own_certificate, tls_of
-from controller.api.routes import DESCRIPTION, PREFIX
+from controller.api.prefix import PREFIX
+from controller.api.routes import DESCRIPTION
 from controller.api.server import ApiOptions, serve_api
-from controller.cli.common import home, reading
+from controller.cli.common import home, reading_here
 from controller.contracts.errors import HomeUnusable, UserError
 from controller.contracts.version import installed_version
 from controller.page.site import Site
@@ -49,8 +50,8 @@ def serve(
 
     Works whether or not the farm is up; sweeps are submitted and cancelled only while it is.
     """
-    address = Address.parse("--listen", listen, port=None)
-    with reading():
+    address = Address.to_listen("--listen", listen)
+    with reading_here():
         pass  # rather a complaint now than at the first request
     files = certificate_of(address, tls_cert, tls_key, plain=plain)
     options = ApiOptions(
@@ -105,9 +106,9 @@ async def _serve(options: ApiOptions, files: Certificate | None) -> None:
     server = await serve_api(home(), installed_version(), options)
     try:
         scheme = "http" if files is None else "https"
-        host, port = server.address
-        say(f"api          {scheme}://{host}:{port}{PREFIX}, described at {DESCRIPTION}")
-        say(f"page         {scheme}://{host}:{port}/")
+        served_at = f"{scheme}://{Address(*server.address)}"
+        say(f"api          {served_at}{PREFIX}, described at {DESCRIPTION}")
+        say(f"page         {served_at}/")
         if files is not None:
             say(f"certificate  {files.certificate}")
             say(f"fingerprint  SHA-256 {fingerprint_of(files.certificate)}")

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from rich.table import Table
 
-from controller.cli.common import console, home, reading, show_json, show_table
+from controller.cli.common import console, reading, require_this_host, show_json, show_table
+from controller.cli.meant import farm_client
 from controller.cli.progress import show_sweep
 from controller.contracts.capability import Capability
 from controller.contracts.catalog import Catalog, load_catalog
@@ -15,7 +16,6 @@ from controller.contracts.errors import NotFound, UserError
 from controller.contracts.sweep import Sweep
 from controller.platform.terminal import say
 from controller.reports.capabilities import capabilities
-from controller.runtime.client import FarmClient
 from controller.runtime.models import model_statuses
 from controller.scheduling.runtimes import lacks_runtime
 
@@ -28,7 +28,8 @@ def probe(device: Device) -> None:
 
     Raises UserError if none can run on the device. What comes of it is in the store.
     """
-    client = FarmClient(home())
+    require_this_host(f"probe {device.shown}")  # whose store of models is looked at
+    client = farm_client()
     there = [status.key for status in model_statuses("list") if status.there]
     sweeps = list(probes(device, load_catalog(), there))
     if not sweeps:

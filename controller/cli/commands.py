@@ -119,7 +119,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "list": "List results, oldest first.",
             "show": "Show the results and failures of a run.",
             "explain": "Say why a run differs from earlier ones of its cell.",
-            "replicate": "Measure a run's cell again; say whether it replicates.",
+            "replicate": "Measure a run's cell again, or audit its result.",
             "compare": "Compare two cells by their stored results.",
             "export": "Write results to a file, or as a submission's tree.",
             "import": "Import published results, to rank beside yours.",

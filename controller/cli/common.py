@@ -11,7 +11,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -28,11 +28,10 @@ from controller.contracts.errors import UserError
 from controller.contracts.wording import faults_of
 from controller.platform.terminal import LONGEST, say
 from controller.runtime.fleet import wrong_clocks
-from controller.runtime.health import is_hopeless, why_away, why_unanswered
 from controller.runtime.home import Home
 from controller.runtime.options import CONTEXT_VARIABLE, URL_VARIABLE
 from controller.runtime.phones import complaints_here
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader, StoreReader
 from controller.store.sqlite import SqliteStore
 
 Model = TypeVar("Model", bound="Contract")
@@ -107,7 +106,7 @@ def farm_elsewhere() -> str | None:
 
 def context_elsewhere() -> str | None:
     """Return the name of the context of `benchfarm login` that this call is about, if one is."""
-    return os.environ.get(CONTEXT_VARIABLE) or None
+    return None if farm_elsewhere() else os.environ.get(CONTEXT_VARIABLE) or None
 
 
 def require_this_host(tried: str) -> None:
@@ -121,18 +120,46 @@ def require_this_host(tried: str) -> None:
 
 
 @contextmanager
-def reading() -> Iterator[StoreReader]:
-    """Give the store to read; works whether or not a farm is up. Say which of it is damaged.
+def reading() -> Iterator[FarmReader]:
+    """Give what is stored to read: this home's file, whether or not a farm is up, or the API of a
+    context. Say which of it is damaged.
+
+    Raises NotFound, FarmUnavailable, and UserError where the farm that is meant has no API.
+    """
+    if name := context_elsewhere():
+        # Late: a client of HTTP, which reading on the head need not.
+        from controller.cli.elsewhere import FarmElsewhere
+
+        there = FarmElsewhere(name)
+        with _damage_said() as lines, closing(there.store(lines.append)) as reader:
+            yield reader
+        return
+    with reading_here() as store:
+        yield store
+
+
+@contextmanager
+def reading_here() -> Iterator[StoreReader]:
+    """Give the store of this home to read, as `reading` does; for what needs this host's files.
 
     Raises NotFound, and UserError where the farm that is meant is another host's.
     """
     require_this_host(f"read the store of {home().path}")
+    with _damage_said() as lines:
+        store = SqliteStore.open_reader(home().store, lines.append)
+        try:
+            yield store
+        finally:
+            store.close()
+
+
+@contextmanager
+def _damage_said() -> Iterator[list[str]]:
+    """Give a list of damages, which are said in the end."""
     lines: list[str] = []
-    store = SqliteStore.open_reader(home().store, lines.append)
     try:
-        yield store
+        yield lines
     finally:
-        store.close()
         for line in lines[:DAMAGES_SAID]:
             say(f"benchfarm: {line}", err=True)
         if (more := len(lines) - DAMAGES_SAID) > 0:
@@ -180,17 +207,6 @@ def exit_if_to_mend(checks: Sequence[Check]) -> None:
         raise typer.Exit(1)
 
 
-def warn_if_away() -> None:
-    """Say on standard error, in a line, that the farm of this home can't answer now, and why.
-
-    After `benchfarm down` there is nothing to warn of.
-    """
-    why = why_away(home()) or why_unanswered(home())
-    if why and home().cluster():
-        remedy = "; run: benchfarm up" if is_hopeless(home()) else ""
-        say(f"benchfarm: {why}{remedy}", err=True)
-
-
 def warn_of_clocks(agents: Iterable[RegisteredAgent]) -> None:
     """Say on standard error which hosts' clocks are far off, in a line each."""
     for line in wrong_clocks(agents):
@@ -202,7 +218,7 @@ def warn_of_phones(shown: Collection[str]) -> None:
 
     shown: ids of devices that are shown, and so are their states.
     """
-    for error in complaints_here(home(), shown):
+    for error in () if context_elsewhere() else complaints_here(home(), shown):
         say(f"benchfarm: {error}", err=True)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from controller.cli.common import console, home, reading
+from controller.cli.common import console, reading
+from controller.cli.meant import farm_client
 from controller.cli.progress import show_sweep
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.result import used
@@ -14,7 +15,6 @@ from controller.platform.terminal import say
 from controller.reports.comparison import Comparison, compare_pairs
 from controller.reports.result_selection import Wanted
 from controller.reports.time_plan import Expected, expected_of, plan_text
-from controller.runtime.client import FarmClient
 from controller.scheduling.expansion import cells_of
 
 NAME = "compare"
@@ -51,7 +51,7 @@ def run_comparison(
     status 130 if interrupted, while the comparison continues.
     """
     check_comparison(catalog, wanted, stopping)  # complain before asking the farm
-    client = FarmClient(home())
+    client = farm_client()
     sweep_id = client.submit(_sweep(wanted, stopping), again=True).sweep_id
     say(plan_text(stopping.time_limit_s, _expected(wanted)), err=quiet)
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from controller.cli.common import home, reading
+from controller.cli.common import home, reading_here
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.metrics.collector import Results, figures_of, of_devices
 from controller.metrics.names import RESULT, RUN_PROGRESS, RUN_QUERIES, RUN_STEPS
@@ -112,7 +112,7 @@ def _await_results(server: Prometheus) -> Values | None:
     """Return the newest results once Prometheus shows those stored and no run that is over."""
     catalog, give_up = load_catalog(), time.monotonic() + PATIENCE_S
     while time.monotonic() < give_up:
-        with reading() as store:
+        with reading_here() as store:
             newest = stored_results(store, catalog)
             stored = stored_values(newest, catalog)
             busy = {run.lease.device_id for run in store.runs(open_only=True) if run.lease}

@@ -11,7 +11,6 @@ from controller.cli import capabilities as known
 from controller.cli.common import (
     Json,
     checked,
-    home,
     parse_labels,
     parse_seconds,
     reading,
@@ -20,6 +19,7 @@ from controller.cli.common import (
 )
 from controller.cli.device_list import list_devices
 from controller.cli.device_naming import DeviceId, Why, device_path, forget, rename
+from controller.cli.meant import farm_client, where
 from controller.cli.references import device_of
 from controller.contracts.administration import (
     BookRequest,
@@ -33,7 +33,6 @@ from controller.contracts.administration import (
 from controller.contracts.base import Contract, utc_minute
 from controller.contracts.errors import UserError
 from controller.platform.terminal import say
-from controller.runtime.client import FarmClient
 from controller.runtime.fleet import DeviceOverview, devices_now
 
 app = typer.Typer(no_args_is_help=True)
@@ -49,7 +48,7 @@ def show(device: DeviceId, json: Json = False) -> None:
         meant = device_of(store, device).device.id
         (status,) = (
             each
-            for each in devices_now(home(), store, store.runs(open_only=True))
+            for each in devices_now(where(), store, store.runs(open_only=True))
             if each.device.id == meant
         )
     if json:
@@ -139,7 +138,7 @@ def release(
 def bookings(json: Json = False) -> None:
     """List the reservations and maintenance of all devices."""
     with reading() as store:
-        devices = devices_now(home(), store, store.runs(open_only=True))
+        devices = devices_now(where(), store, store.runs(open_only=True))
     if json:
         show_json([_bookings(status) for status in devices if status.bookings])
         return
@@ -226,7 +225,7 @@ def _book(device: str, length: str, starts_in: str, user: str | None, why: str) 
         "why": f"--why {why}",
     }
     body = checked(BookRequest, typed, user=user, starts_in_s=starts_in_s, for_s=for_s, why=why)
-    made = FarmClient(home()).administer(NewBooking, device_path(device, "book"), body)
+    made = farm_client().administer(NewBooking, device_path(device, "book"), body)
     say(
         f"device {made.status.device_name}: booked {made.booking.words} ({made.booking.why}); "
         f"now {made.status.state} ({made.status.why})"
@@ -239,6 +238,6 @@ def _bookings(of: DeviceOverview) -> DeviceBookings:
 
 def _do(device: str, verb: str, body: Contract) -> str:
     """Ask for a change of a device, say its state, and return its id."""
-    now = FarmClient(home()).administer(ChangedDevice, device_path(device, verb), body)
+    now = farm_client().administer(ChangedDevice, device_path(device, verb), body)
     say(f"device {now.device_name}: {now.state} ({now.why})")
     return now.device

@@ -1,5 +1,4 @@
-"""`benchfarm device list`, which imports nothing that runs a sweep, and a client of HTTP only for a
-farm elsewhere."""
+"""`benchfarm device list`, which imports nothing that runs a sweep, and no client of HTTP."""
 
 from __future__ import annotations
 
@@ -10,15 +9,13 @@ from rich.table import Table
 
 from controller.cli.common import (
     Json,
-    context_elsewhere,
-    home,
     reading,
     show_json,
     show_table,
-    warn_if_away,
     warn_of_clocks,
     warn_of_phones,
 )
+from controller.cli.meant import warn_if_away, where
 from controller.contracts.catalog import load_catalog
 from controller.platform.terminal import say
 from controller.runtime.fleet import DeviceOverview, agents_now, devices_now
@@ -28,21 +25,13 @@ from controller.scheduling.runtimes import without_runtime
 
 def list_devices(json: Json = False) -> None:
     """List all devices that ever registered, with their states."""
-    if context := context_elsewhere():
-        # Late: a client of HTTP, which lists of this host need not.
-        from controller.cli.elsewhere import client_of
-
-        found = client_of(context).devices()
-        if json:
-            return show_json(found)
-        return show_table(_table([DeviceOverview(**dict(each)) for each in found]))
     catalog = cache(load_catalog)
     with reading() as store:
         warn_if_away()
-        runs = store.runs(open_only=True)
-        devices = devices_now(home(), store, runs, waiting_now(home(), store, runs, catalog))
+        farm, runs = where(), store.runs(open_only=True)
+        devices = devices_now(farm, store, runs, waiting_now(farm, store, runs, catalog))
         warn_of_phones({status.device.id for status in devices})
-        warn_of_clocks(agents_now(home(), store))
+        warn_of_clocks(agents_now(farm, store))
     if json:
         return show_json(devices)
     show_table(_table(devices))

@@ -7,11 +7,11 @@ from urllib.parse import quote
 
 import typer
 
-from controller.cli.common import checked, home
+from controller.cli.common import checked
+from controller.cli.meant import farm_client
 from controller.contracts.administration import ChangedDevice, Reason, RenameRequest
 from controller.contracts.errors import UserError
 from controller.platform.terminal import say
-from controller.runtime.client import FarmClient
 
 DeviceId = Annotated[
     str, typer.Argument(help="Device: its id or name, its host, or the beginning of one.")
@@ -35,7 +35,7 @@ def rename(
         remedy = "Run `benchfarm device rename DEVICE NAME`, or with `--clear` instead of a name."
         raise UserError(f"rename device {device}", seen, remedy)
     body = checked(RenameRequest, {"name": f"name {name}"}, name=name)
-    now = FarmClient(home()).administer(ChangedDevice, device_path(device, "rename"), body)
+    now = farm_client().administer(ChangedDevice, device_path(device, "rename"), body)
     say(f"device {now.device}: its name is {now.device_name}")
 
 
@@ -46,7 +46,7 @@ def forget(device: DeviceId, why: Why = "by hand") -> None:
     it again.
     """
     body = checked(Reason, why=why)
-    gone = FarmClient(home()).administer(ChangedDevice, device_path(device, "forget"), body)
+    gone = farm_client().administer(ChangedDevice, device_path(device, "forget"), body)
     say(f"device {gone.device}: forgotten; its results are kept")
 
 

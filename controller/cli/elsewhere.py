@@ -1,65 +1,32 @@
-"""Lists of a farm elsewhere, which `benchfarm login` has kept as a context."""
+"""The farm of a context, which `benchfarm login` has kept."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from controller.api.client import ApiClient
 from controller.api.contexts import read_context
-from controller.cli.common import console, show_json
-from controller.contracts.catalog import ranking_metrics
-from controller.contracts.errors import UserError
-from controller.contracts.outcome_filter import OutcomeFilter
-from controller.contracts.records import StoredResult
-from controller.platform.terminal import say
-from controller.reports.export import as_csv
-from controller.reports.outcome_lists import result_lines
+from controller.api.farm_client import ApiFarmClient
+from controller.api.reader import ApiReader
+from controller.runtime.home import Home
 
 
-def client_of(context: str) -> ApiClient:
-    """Return the client of a context; raises UserError."""
-    return ApiClient(read_context(context, os.environ))
+class FarmElsewhere:
+    """The ways to ask the farm of a context."""
 
+    def __init__(self, context: str) -> None:
+        """Raises UserError if there is no such context."""
+        self._context = read_context(context, os.environ)
 
-def results_of(context: str, wanted: OutcomeFilter, newest: int | None) -> list[StoredResult]:
-    """Return a context's results that a filter keeps, oldest first; raises UserError."""
-    return client_of(context).results(params_of(wanted, context), newest)
+    def host(self) -> ApiClient:
+        """Return what asks its host."""
+        return ApiClient(self._context)
 
+    def controller(self) -> ApiFarmClient:
+        """Return what asks its controller."""
+        return ApiFarmClient(Home.from_environment(), self._context)
 
-def params_of(wanted: OutcomeFilter, context: str) -> dict[str, str]:
-    """Return a filter as parameters of the API; raises UserError for what it does not have."""
-    missing = {
-        "--tag": wanted.tags,
-        "--knob": wanted.cell.knobs,
-        "--since": wanted.since is not None,
-        "--until": wanted.until is not None,
-    }
-    for option, given in missing.items():
-        if given:
-            tried = f"list results of the farm {context!r} with {option}"
-            raise UserError(tried, "its API has no such filter", "Leave it out, or use the head.")
-    said = {
-        "sweep": wanted.sweep_id,
-        "device": wanted.device,
-        "workload": wanted.cell.workload,
-        "stack": wanted.cell.stack,
-        "scenario": wanted.cell.scenario,
-        "validity": wanted.validity,
-    }
-    return {name: str(value) for name, value in said.items() if value is not None}
-
-
-def show_results(found: list[StoredResult], newest: int | None, *, json: bool, csv: bool) -> None:
-    """Print results in one form."""
-    if json:
-        return show_json(found)
-    if csv:
-        return say(as_csv(found), lines=True, end="")
-    metric_of = ranking_metrics({result.scenario for result in found})
-    for line in result_lines(found, metric_of, console().width):
-        say(line)
-    if not found:
-        say("nothing is stored that fits")
-    elif len(found) == newest:
-        say(f"the newest {newest}; to see all, add --last 0")
-    return None
+    def store(self, tell: Callable[[str], None]) -> ApiReader:
+        """Return what reads its store; tell: receives a line about what is damaged there."""
+        return ApiReader(self._context, tell)

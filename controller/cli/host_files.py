@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
 
 from controller.cli.common import farm_elsewhere, home
+from controller.cli.meant import elsewhere
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import DeviceState, RegisteredAgent, RegisteredDevice
 from controller.contracts.errors import UserError
@@ -25,8 +25,7 @@ def hosts_without_files(
 ) -> tuple[HostFiles, ...]:
     """Return the known hosts that lack files of a sweep; this host, if its farm knows none."""
     if fleet[0] or farm_elsewhere():
-        stored = partial(stored_files_now, home())
-        return known_hosts_without(sweep, cells, catalog, fleet, stored)
+        return known_hosts_without(sweep, cells, catalog, fleet, _stored_there)
     return this_host_without(cells, catalog, _stored_here)
 
 
@@ -42,7 +41,7 @@ def planned_with_files(
     owners: device → agent; hosts: agent → host.
     """
     if hosts:
-        return with_host_files(plan, owners, hosts, partial(stored_files_now, home()))
+        return with_host_files(plan, owners, hosts, _stored_there)
     here = this_host_without(cells, catalog, _stored_here)
     return plan.model_copy(update={"without_files": here})
 
@@ -94,6 +93,12 @@ def this_host_without(
     """
     needs = [(HERE, files) for cell in cells if (files := needed_files(cell, catalog))]
     return tuple(hosts_without(needs, {}, stored())) if needs else ()
+
+
+def _stored_there() -> Stored:
+    """Return what is in the store of models of each online host of the farm that is meant."""
+    other = elsewhere()
+    return stored_files_now(home()) if other is None else other.host().files().files
 
 
 def _stored_here() -> Stored:

@@ -17,7 +17,7 @@ from controller.contracts.outcome_filter import CellFilter, OutcomeFilter
 from controller.contracts.result import Validity
 from controller.contracts.spelling import did_you_mean
 from controller.platform.terminal import LONGEST
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
 TAGS_SAID: Final = 20
 """Tags that an error names."""
@@ -75,7 +75,7 @@ def filter_of(
     )
 
 
-def require_known(wanted: OutcomeFilter, store: StoreReader, catalog: Catalog) -> None:
+def require_known(wanted: OutcomeFilter, store: FarmReader, catalog: Catalog) -> None:
     """Raise NotFound for a name that neither the farm nor the catalogue knows.
 
     Called if nothing was found: a result may be of a workload that is gone.
@@ -101,7 +101,7 @@ def require_known(wanted: OutcomeFilter, store: StoreReader, catalog: Catalog) -
             raise NotFound(tried, why, f"Run `benchfarm {see}`.")
 
 
-def require_tags(wanted: Collection[str], store: StoreReader) -> None:
+def require_tags(wanted: Collection[str], store: FarmReader) -> None:
     """Raise NotFound for a tag that no sweep has."""
     known = {tag for one in store.annotations().values() for tag in one.tags}
     for tag in sorted(wanted):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller.cli.common import reading, show_json
+from controller.cli.common import reading_here, show_json
 from controller.cli.comparison_options import TRAINING
 from controller.cli.comparison_run import check_comparison, run_comparison
 from controller.cli.profile_run import device_here
@@ -23,7 +23,7 @@ from controller.profiles.advising.proving import predictions_of, prove, proven, 
 from controller.reports.proof_lines import count_line, proof_lines
 from controller.reports.result_selection import Wanted
 from controller.stats.medians import Ratio
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
 CPU = "cpu_model"
 
@@ -53,7 +53,7 @@ def prove_advice(
     Needs a farm on a host with the profile's CPU. Raises UserError and FarmUnavailable.
     """
     cell = profiled(folder, summary)
-    with reading() as store:
+    with reading_here() as store:
         device = _device_with(store, cell.cpu, folder)
     predictions = predictions_of(advised.advice[:top])
     stopping, proofs = Stopping(time_limit_s=time_limit_s), []
@@ -85,7 +85,7 @@ def profiled(folder: Path, summary: ProfileSummary) -> Profiled:
     return Profiled(origin.workload, origin.stack, origin.knobs, str(cpu), step_s)
 
 
-def _device_with(store: StoreReader, cpu: str, folder: Path) -> str:
+def _device_with(store: FarmReader, cpu: str, folder: Path) -> str:
     """Return this host's device; raises UserError if it has another CPU."""
     device = device_here(store, None, os.uname().nodename)
     _, devices = store.fleet()

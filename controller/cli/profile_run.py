@@ -6,8 +6,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from controller.cli.common import console, home, reading
+from controller.cli.common import console, reading_here
 from controller.cli.comparison_options import knobs_of
+from controller.cli.meant import farm_client
 from controller.cli.plugins_view import warn_of_plugins
 from controller.cli.progress import show_sweep
 from controller.contracts.catalog import load_catalog
@@ -15,10 +16,9 @@ from controller.contracts.device import DeviceKind, RegisteredDevice
 from controller.contracts.errors import UserError
 from controller.contracts.sweep import Sweep
 from controller.platform.terminal import say
-from controller.runtime.client import FarmClient
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.references import find_device
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
 
 def profiled_folder(
@@ -32,10 +32,10 @@ def profiled_folder(
     warn_of_plugins(catalog)
     # Complain before asking the farm, and first of what is wrong on any host.
     cells_of(_sweep(workload, stack, knob, "any"), catalog, "profile run")
-    with reading() as store:
+    with reading_here() as store:
         found = device_here(store, device, os.uname().nodename)
     sweep = _sweep(workload, stack, knob, f'device == "{found}"')
-    client = FarmClient(home())
+    client = farm_client()
     sweep_id = client.submit(sweep, again=True).sweep_id
     try:
         show_sweep(client, sweep_id, console(stderr=quiet))
@@ -58,7 +58,7 @@ def _sweep(workload: str, stack: str, knob: Sequence[str] | None, devices: str) 
     )
 
 
-def device_here(store: StoreReader, device: str | None, host: str) -> str:
+def device_here(store: FarmReader, device: str | None, host: str) -> str:
     """Return the device to profile on: the host's own, unless another of its is asked for.
 
     A profile stays where it was measured. Raises UserError if that would be elsewhere.
@@ -90,7 +90,7 @@ def _own(devices: Sequence[RegisteredDevice], host: str) -> str:
 
 
 def _folder_of(sweep_id: str) -> Path | None:
-    with reading() as store:
+    with reading_here() as store:
         results, failures = store.results(sweep_id), store.failures(sweep_id)
     for result in results:
         if result.counted and "profile" in result.artefacts:

@@ -9,7 +9,7 @@ from functools import partial
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
-from controller.cli.common import home
+from controller.cli.common import home, reading
 from controller.cli.references import DeviceNames
 from controller.cli.waiting_view import Ask, WaitNotes, waits_in_store
 from controller.contracts.run import Run
@@ -17,14 +17,21 @@ from controller.contracts.sweep import Side, side_labels
 from controller.contracts.wire import RunEvent
 from controller.platform.terminal import visible
 from controller.runtime.client import FarmClient
-from controller.runtime.watch import SweepView, follow, runs_of
+from controller.runtime.watch import SweepView, follow, stored_runs
 
 
 def show_sweep(client: FarmClient, sweep_id: str, console: Console) -> None:
-    """Follow a sweep of this host's farm to its end; raises NotFound, FarmUnavailable."""
-    runs = {run.run_id: run for run in runs_of(home(), sweep_id)}
+    """Follow a sweep of the farm that is meant to its end; raises NotFound, FarmUnavailable."""
+    stored = partial(_runs_of, sweep_id)
+    runs = {run.run_id: run for run in stored()}
     waits = partial(waits_in_store, sweep_id)
-    show_progress(follow(home(), client, sweep_id), runs, console, waits, DeviceNames())
+    views = follow(home(), client, sweep_id, stored)
+    show_progress(views, runs, console, waits, DeviceNames())
+
+
+def _runs_of(sweep_id: str) -> list[Run]:
+    with reading() as store:
+        return stored_runs(store, sweep_id)
 
 
 def show_progress(

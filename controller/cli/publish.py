@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.common import home, make_folder, reading, unwound
+from controller.cli.common import home, make_folder, reading_here, unwound
 from controller.cli.imported_results import imported_results
 from controller.cli.references import record_of
 from controller.cli.report import Imported
@@ -30,7 +30,7 @@ from controller.reports.views.board_model import Board
 from controller.reports.views.common import Made
 from controller.runtime.board_folder import SIGNATURE, SUMS, mark, require_own, write_sums
 from controller.runtime.board_runs import BoardRuns
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
 
 def publish(
@@ -65,7 +65,7 @@ def publish(
     require_own(target)
     signer = ssh_signature.fingerprint_of(key) if key else ""
     catalog = load_catalog()
-    with reading() as store:
+    with reading_here() as store:
         data = _data(store, sweep or (), currency)
     if imported:
         data = replace(data, imported=imported_results())
@@ -83,7 +83,7 @@ def publish(
     _tell(folder, board, signer)
 
 
-def _data(store: StoreReader, sweeps: Sequence[str], currency: str) -> BoardData:
+def _data(store: FarmReader, sweeps: Sequence[str], currency: str) -> BoardData:
     """Return what is stored of sweeps, of all if none is named; raises NotFound, UserError."""
     records = [record_of(store, given) for given in sweeps] or store.sweeps()
     ids = dict.fromkeys(record.sweep_id for record in records)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from controller.cli.common import farm_elsewhere, reading
+from controller.cli.common import context_elsewhere, farm_elsewhere, reading, reading_here
 from controller.contracts.device import DeviceKind, RegisteredDevice, shown_names
 from controller.contracts.errors import HomeUnusable, NotFound, UserError
 from controller.contracts.records import ADMIN, SweepRecord
 from controller.platform.terminal import say
 from controller.scheduling.references import SweepReferent, find_device, find_sweep
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
 
-def device_of(store: StoreReader, given: str, *, or_forgotten: bool = False) -> RegisteredDevice:
+def device_of(store: FarmReader, given: str, *, or_forgotten: bool = False) -> RegisteredDevice:
     """Return the device that is meant; raises NotFound, UserError if several may be."""
     ever = store.fleet()[1] + (store.forgotten() if or_forgotten else [])
     known = {registered.device.id: registered for registered in ever}
@@ -35,10 +35,10 @@ def phone_of(given: str) -> str:
     Only whole names count: the beginning of one may be the serial of a phone that is new here.
     Raises UserError if several phones have the name.
     """
-    if farm_elsewhere():
+    if farm_elsewhere() or context_elsewhere():
         return given
     try:
-        with reading() as store:
+        with reading_here() as store:
             known = [each for each in store.fleet()[1] if each.device.kind is DeviceKind.ANDROID]
     except (NotFound, HomeUnusable):  # no names are known
         return given
@@ -51,7 +51,7 @@ def phone_of(given: str) -> str:
     return named[0] if named else given
 
 
-def record_of(store: StoreReader, given: str) -> SweepRecord:
+def record_of(store: FarmReader, given: str) -> SweepRecord:
     """Return the sweep that is meant, and say which if its name was typed.
 
     Raises NotFound, UserError if several may be.

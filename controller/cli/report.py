@@ -24,7 +24,7 @@ from controller.reports.views.common import Made
 from controller.reports.views.comparison import comparison_view
 from controller.reports.views.model import ReportView
 from controller.reports.views.sweep import SweepData, sweep_view
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
 Subjects = Annotated[
     list[str],
@@ -72,9 +72,7 @@ def write_report(subjects: list[str], path: Path, imported: Sequence[ImportedRes
     write_file(path, report_html(view))
 
 
-def _sweep(
-    store: StoreReader, sweep_id: str, imported: Sequence[ImportedResult] = ()
-) -> ReportView:
+def _sweep(store: FarmReader, sweep_id: str, imported: Sequence[ImportedResult] = ()) -> ReportView:
     record = record_of(store, sweep_id)
     data = SweepData(
         record=record,
@@ -88,7 +86,7 @@ def _sweep(
 
 
 def _comparison(
-    store: StoreReader, subjects: list[str], imported: Sequence[ImportedResult]
+    store: FarmReader, subjects: list[str], imported: Sequence[ImportedResult]
 ) -> ReportView:
     results, failures = store.results(), store.failures()
     outcomes: list[OutcomeOrigin] = [*results, *failures]
@@ -97,7 +95,7 @@ def _comparison(
     return comparison_view(meant, results, failures, load_catalog(), _made(), imported)
 
 
-def _meant(store: StoreReader, given: str) -> str:
+def _meant(store: FarmReader, given: str) -> str:
     """Return the id of the sweep or device that is meant; as it is if there is none."""
     with suppress(NotFound):
         return record_of(store, given).sweep_id

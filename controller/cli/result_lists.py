@@ -12,7 +12,6 @@ import typer
 from controller.cli.common import (
     Json,
     console,
-    context_elsewhere,
     reading,
     show_json,
     write_file,
@@ -41,7 +40,7 @@ from controller.contracts.records import StoredFailure, StoredResult
 from controller.platform.terminal import say
 from controller.reports.export import as_csv, as_json
 from controller.reports.outcome_lists import failure_lines, result_lines
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
 SHOWN: Final = 200
 """Results that a table has, unless --last says otherwise."""
@@ -93,13 +92,6 @@ def list_results(
     if imported:
         wanted = replace(asked, sweep_id=sweep, device=device)
         return _show_imported(those_of(imported_results(), wanted), newest, json=json, csv=csv)
-    if context := context_elsewhere():
-        return _list_elsewhere(
-            *(context, replace(asked, sweep_id=sweep, device=device), newest),
-            failures=failures,
-            json=json,
-            csv=csv,
-        )
     with reading() as store:
         wanted = _meant(store, asked, sweep, device)
         if failures:
@@ -109,25 +101,6 @@ def list_results(
             measured, count = store.selected_results(wanted, newest)
             _show(store, wanted, measured, count, json=json, csv=csv)
     return None
-
-
-def _list_elsewhere(
-    context: str,
-    wanted: OutcomeFilter,
-    newest: int | None,
-    *,
-    failures: bool,
-    json: bool,
-    csv: bool,
-) -> None:
-    """Print results of a farm elsewhere; raises UserError."""
-    if failures:
-        tried = f"list failures of the farm {context!r}"
-        raise UserError(tried, "its API has none", "Run this on the head.")
-    # Late: a client of HTTP, which lists of this host need not.
-    from controller.cli.elsewhere import results_of, show_results
-
-    show_results(results_of(context, wanted, newest), newest, json=json, csv=csv)
 
 
 def _show_imported(
@@ -162,7 +135,7 @@ def _require_one_form(*, failures: bool, json: bool, csv: bool, validity: str | 
 
 
 def _show(
-    store: StoreReader,
+    store: FarmReader,
     wanted: OutcomeFilter,
     found: Sequence[StoredResult] | Sequence[StoredFailure],
     count: int,
@@ -189,7 +162,7 @@ def _show(
 
 
 def _notes(
-    store: StoreReader, wanted: OutcomeFilter, shown: int, count: int, *, failures: bool
+    store: FarmReader, wanted: OutcomeFilter, shown: int, count: int, *, failures: bool
 ) -> Iterator[str]:
     """Yield what is to be said below the tables."""
     if not count:
@@ -256,7 +229,7 @@ def export(
 
 
 def _meant(
-    store: StoreReader, asked: OutcomeFilter, sweep: str | None, device: str | None
+    store: FarmReader, asked: OutcomeFilter, sweep: str | None, device: str | None
 ) -> OutcomeFilter:
     """Return a filter with the ids of what was typed; raises NotFound for an unknown sweep.
 

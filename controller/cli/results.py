@@ -28,17 +28,14 @@ from controller.cli.references import device_of, record_of
 from controller.cli.results_provenance import show_provenance
 from controller.contracts.catalog import load_catalog
 from controller.contracts.documents import read_json
-from controller.contracts.errors import UserError
 from controller.contracts.imported import IMPORTED
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.unreadable import UNREADABLE, reason
 from controller.platform.terminal import say
-from controller.reports.comparability import difference
-from controller.reports.comparison import compare_pairs, compare_runs
-from controller.reports.result_selection import choose, stray_knob
+from controller.reports.stored_comparison import compare_stored
 from controller.reports.tables import op_profile_table, outcome_table
 from controller.scheduling.references import find_run
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
 app = typer.Typer(no_args_is_help=True)
 app.command()(report.report)
@@ -128,24 +125,15 @@ def compare(
         results = store.results(sweep)
         if device is not None and all(result.device != device for result in results):
             wanted = replace(wanted, device=device_of(store, device).device.id)
-        chosen = choose(results, wanted)
-    unlike = difference(chosen.paired or chosen.a, chosen.b, catalog.own_facts)
-    unlike = unlike or stray_knob(chosen, wanted)
-    if unlike and not force:
         remedy = "Choose with `--device`, `--sweep` and `--knob`, or add `--force`."
-        raise UserError("compare stored results", unlike, remedy)
-    metric = catalog.scenarios[wanted.scenario].metric
-    if chosen.paired:
-        found = compare_pairs(chosen.paired, metric, chosen.sides)
-    else:
-        found = compare_runs(chosen.a, chosen.b, metric)
+        found, unlike = compare_stored(results, wanted, catalog, remedy, force=force)
     show_comparison(found, json=json)
     if unlike:
         say(f"compared because of --force: {unlike}", err=True)
 
 
 @contextmanager
-def _reading_of(sweep: str | None) -> Iterator[tuple[StoreReader, str | None]]:
+def _reading_of(sweep: str | None) -> Iterator[tuple[FarmReader, str | None]]:
     """Give the store to read, and the id of the sweep that is meant; raises NotFound."""
     with reading() as store:
         yield store, None if sweep is None else record_of(store, sweep).sweep_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controller.cli.common import home, reading, show_json
+from controller.cli.common import home, reading_here, show_json
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import RegisteredAgent
 from controller.contracts.imported import ImportedResult
@@ -21,7 +21,7 @@ def show_provenance(outcomes: Sequence[StoredResult | StoredFailure], *, json: b
     sweeps: dict[str, SweepRecord] = {}
     agents: list[RegisteredAgent] = []
     if not isinstance(outcomes[0], ImportedResult):  # which no store knows
-        with reading() as store:
+        with reading_here() as store:
             run = store.run(outcomes[0].run_id)
             sweeps = {record.sweep_id: record for record in store.sweeps()}
             agents = store.fleet()[0]

@@ -13,14 +13,16 @@ from rich.table import Table
 from controller.cli.common import (
     Json,
     parse_seconds,
-    reading,
+    reading_here,
     require_this_host,
     show_json,
     show_table,
 )
 from controller.cli.references import device_of
+from controller.cli.results_audit import Audit, show_audit
 from controller.cli.session_farm import DeviceFarm, carry_on
 from controller.cli.suite_view import reasons
+from controller.contracts.audit import AuditCheck
 from controller.contracts.catalog import Catalog, load_catalog, ranking_metrics
 from controller.contracts.device import Device
 from controller.contracts.errors import UserError
@@ -38,13 +40,14 @@ from controller.scheduling.replication import (
     RATIO,
     Replication,
     ReplicationPlan,
+    require_auditable,
     require_same_cell,
     summary_of,
 )
 from controller.scheduling.suite_session import Pauses, Session, in_order
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
-_NUMBER: Final = re.compile(r"replicate-[0-9a-f]+-(\d{1,6})\.\d{1,3}")
+_NUMBER: Final = re.compile(r"(\d{1,6})\.\d{1,3}")
 NONE: Final = "-"
 
 
@@ -67,6 +70,10 @@ def replicate(
     wait: Annotated[
         str, typer.Option(metavar="LENGTH", help="Wait between tries; the rule asks for 5m.")
     ] = "5m",
+    check: Annotated[
+        AuditCheck | None,
+        typer.Option(help="Audit the result instead: run its cell with this variation."),
+    ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Start a new replication, whatever there is.")
     ] = False,
@@ -75,35 +82,49 @@ def replicate(
     """Measure a run's cell again, and say whether its result replicates.
 
     Runs the same cell on the same device, with waits between. The result replicates if it and all
-    tries are within 5 % in speed and accuracy. The same call continues a replication that was
-    broken off. Exit status 0 if it replicates.
+    tries are within 5 % in speed and accuracy. With --check, the runs are an audit's, and count as
+    no result: cache repeats samples, cold-start leaves the warm-up out, random-data swaps the data
+    for random. The same call continues what was broken off. Exit status 0 if the result replicates
+    or passes.
     """
     require_this_host("replicate a run")
     pauses = Pauses(0.0, parse_seconds("--wait", wait))
     catalog = load_catalog()
-    with reading() as store:
-        original = _original(store, run_id, catalog)
+    with reading_here() as store:
+        original = _original(store, run_id, catalog, check)
     require_same_cell(original.plan, catalog)
     result, plan = original.result, original.plan
+    id_ = plan.session(original.newest + 1 if again or not original.newest else original.newest)
+    farm = DeviceFarm(original.device, id_, partial(_read, plan, id_, tries), quiet=json)
+    tell = partial(say, err=json)
+    if check:
+        require_auditable(plan, catalog)
+        audit = Audit(result, check, tries)
+        tell(f"run {result.run_id} on {result.device_label}: {tries} tries, audit {id_}")
+        carry_on(SessionRunner(plan, tries, pauses, farm, audit.verdicts, tell))
+        audited = audit.summary(farm.session())
+        show_json(audited) if json else show_audit(audited)
+        raise typer.Exit(0 if audited.passes else 1)
+    replication = Replication(result, _metric(result), session_rules(), tries)
+    tell(f"run {result.run_id} on {result.device_label}: {tries} tries, replication {id_}")
+    carry_on(SessionRunner(plan, tries, pauses, farm, replication.verdicts, tell))
+    found = summary_of(replication, farm.session())
+    show_json(found) if json else _show(found)
+    raise typer.Exit(0 if found.replicates else 1)
+
+
+def _metric(result: StoredResult) -> str:
+    """Return the metric that has to replicate; raises UserError if the result lacks it."""
     metric = RATIO if result.versus else ranking_metrics({result.scenario})[result.scenario]
     if metric not in result.metrics:
         seen = f"its result lacks {metric}"
         raise UserError(f"replicate run {result.run_id}", seen, "Choose another run.")
-    id_ = plan.session(original.newest + 1 if again or not original.newest else original.newest)
-    replication = Replication(result, metric, session_rules(), tries)
-    farm = DeviceFarm(original.device, id_, partial(_read, plan, id_, tries), quiet=json)
-    tell = partial(say, err=json)
-    tell(f"run {result.run_id} on {result.device_label}: {tries} tries, replication {id_}")
-    carry_on(SessionRunner(plan, tries, pauses, farm, replication.verdicts, tell))
-    found = summary_of(replication, farm.session())
-    if json:
-        show_json(found)
-    else:
-        _show(found)
-    raise typer.Exit(0 if found.replicates else 1)
+    return metric
 
 
-def _original(store: StoreReader, run_id: str, catalog: Catalog) -> _Original:
+def _original(
+    store: FarmReader, run_id: str, catalog: Catalog, check: AuditCheck | None
+) -> _Original:
     """Return the run that is meant; raises NotFound, and UserError if it can't be replicated."""
     results, failures = store.results(), store.failures()
     meant = find_run(run_id, dict.fromkeys(record.run_id for record in (*results, *failures)))
@@ -115,14 +136,15 @@ def _original(store: StoreReader, run_id: str, catalog: Catalog) -> _Original:
     device = device_of(store, result.device)
     others = [d.labelled for d in store.fleet()[1] if d.device.id != result.device]
     alone = all(objections(run.cell, other, catalog) for other in others)
-    plan = ReplicationPlan(run, run.cell.selector if alone else only(result.device))
-    prefix = f"replicate-{meant}-"
+    plan = ReplicationPlan(run, run.cell.selector if alone else only(result.device), check)
+    prefix = f"replicate-{plan.prefix}"
     names = [r.sweep.name for r in store.sweeps() if r.sweep.name.startswith(prefix)]
-    numbers = [int(found[1]) for name in names if (found := _NUMBER.fullmatch(name))]
+    ends = (_NUMBER.fullmatch(name.removeprefix(prefix)) for name in names)
+    numbers = [int(found[1]) for found in ends if found]
     return _Original(result, plan, device.labelled, max(numbers, default=0))
 
 
-def _read(plan: ReplicationPlan, id_: str, tries: int, store: StoreReader) -> Session:
+def _read(plan: ReplicationPlan, id_: str, tries: int, store: FarmReader) -> Session:
     places = plan.sweep_ids(id_, tries)
     runs = {run.sweep_id: run for run in store.runs() if run.sweep_id in places}
     found = (part_run(store, places[sweep], run) for sweep, run in runs.items())

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 from rich.table import Table
 
-from controller.cli.common import Json, reading, show_json, show_table
+from controller.cli.common import Json, reading_here, show_json, show_table
 from controller.cli.verified_folders import (
     Board,
     board_of,
@@ -157,7 +157,7 @@ def _strange(error: Exception) -> str:
 
 def _of_run(given: str) -> list[VerifiedLogs]:
     """Return the checks of each attempt of a run that has logs of LoadGen."""
-    with reading() as store:
+    with reading_here() as store:
         results = store.results()
     meant = find_run(given, dict.fromkeys(result.run_id for result in results))
     mine = [result for result in results if result.run_id == meant]

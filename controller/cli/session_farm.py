@@ -12,17 +12,17 @@ from typing import Final
 import typer
 
 from controller.cli.common import console, home, reading
+from controller.cli.meant import farm_client, where
 from controller.cli.progress import show_sweep
 from controller.contracts.device import Device, DeviceState
 from controller.contracts.errors import NotFound, UserError
 from controller.contracts.sweep import Sweep
 from controller.platform.interrupted import INTERRUPTED
 from controller.platform.terminal import say
-from controller.runtime.client import FarmClient
 from controller.runtime.fleet import DeviceOverview, devices_now
 from controller.runtime.suite_runner import SessionRunner, Timer
 from controller.scheduling.suite_session import Ended, Session
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
 AWAY: Final = (DeviceState.OFFLINE, DeviceState.LOST)
 """States of a device that a session waits out for a while: a touched cable or an agent that starts
@@ -49,7 +49,7 @@ class DeviceFarm:
     device: Device
     id: str
     """Of the session, for people."""
-    read: Callable[[StoreReader], Session]
+    read: Callable[[FarmReader], Session]
     quiet: bool = False
     """Say progress on standard error: standard output has JSON."""
 
@@ -61,11 +61,11 @@ class DeviceFarm:
     def submit(self, sweep: Sweep) -> None:
         """See SessionFarm.submit."""
         self._require_usable()
-        FarmClient(home()).submit(sweep)
+        farm_client().submit(sweep)
 
     def follow(self, sweep_id: str) -> None:
         """See SessionFarm.follow."""
-        show_sweep(FarmClient(home()), sweep_id, console(stderr=self.quiet))
+        show_sweep(farm_client(), sweep_id, console(stderr=self.quiet))
 
     def _require_usable(self) -> None:
         """Say what the device is busy with; raise UserError if nothing runs on it."""
@@ -87,7 +87,7 @@ class DeviceFarm:
 
     def _overview(self) -> DeviceOverview:
         with reading() as store:
-            known = devices_now(home(), store, store.runs(open_only=True))
+            known = devices_now(where(), store, store.runs(open_only=True))
         found = next((each for each in known if each.device.id == self.device.id), None)
         if found is None:
             seen = "the farm no longer knows it"

@@ -70,7 +70,8 @@ SIGNATURES: Final[dict[str, str]] = {
     "results import": "path= --round=",
     "results show": "run_id= --provenance --json",
     "results explain": "run_id= --against=sweep --json",
-    "results replicate": "run_id= --tries= --wait= --again --json",
+    "results replicate": "run_id= --tries= --wait= --check=cache|cold-start|random-data --again"
+    " --json",
     "results compare": "a=side b=side --workload=workload --scenario=scenario --device=device"
     " --knob=knob* --sweep=sweep --force --json",
     "results export": "output= --sweep=sweep --tag=tag* --device=device --workload=workload"

@@ -9,7 +9,8 @@ import typer
 from rich.table import Table
 
 from controller.cli import suite_run
-from controller.cli.common import Json, reading, show_json, show_table, warn_if_away
+from controller.cli.common import Json, reading, show_json, show_table
+from controller.cli.meant import warn_if_away
 from controller.cli.references import DeviceNames
 from controller.cli.suite_view import show_session, show_sessions, summaries_of
 from controller.contracts.suite_rules import UNVERIFIED, TaskRules, load_suites

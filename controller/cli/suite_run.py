@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from controller.cli.common import home, parse_seconds, reading, require_this_host
+from controller.cli.common import home, parse_seconds, reading_here, require_this_host
 from controller.cli.references import device_of
 from controller.cli.session_farm import DeviceFarm, carry_on
 from controller.cli.suite_view import judge_of, show_session, summaries_of, version_rules
@@ -31,7 +31,7 @@ from controller.scheduling.expansion import cells_of
 from controller.scheduling.model_files import hosts_without, needed_files
 from controller.scheduling.suite_plan import Place, SuitePlan, newest_of, parts_of
 from controller.scheduling.suite_session import Ended, Pauses, Session
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
 
 def run(
@@ -107,7 +107,7 @@ def run(
         surrogates=surrogates,
         optional=not without_optional,
     )
-    with reading() as store:
+    with reading_here() as store:
         registered, agents = device_of(store, device), store.fleet()[0]
         sessions = session_ids(store)
     meant = registered.labelled
@@ -131,13 +131,13 @@ def run(
     raise typer.Exit(0 if found.meets_rules else 1)
 
 
-def _read(id_: str, store: StoreReader) -> Session:
+def _read(id_: str, store: FarmReader) -> Session:
     (session,) = read_sessions(store, [id_])
     return session
 
 
 def _summary(id_: str) -> SessionSummary:
-    with reading() as store:
+    with reading_here() as store:
         (found,) = summaries_of(store, [_read(id_, store)])
     return found
 

@@ -28,7 +28,7 @@ from controller.scheduling.suite_plan import version_of
 from controller.scheduling.suite_session import Session
 from controller.scheduling.suite_summary import summary_of
 from controller.scheduling.suite_verdicts import Judge
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
 REASONS_SHOWN: Final = 6
 """Reasons of a rule that a table has; `--json` has all."""
@@ -51,7 +51,7 @@ def judge_of(version: str) -> Judge:
     return Judge(rules, session_rules(), ranking_metrics(set(rules.scenarios)))
 
 
-def summaries_of(store: StoreReader, sessions: Sequence[Session]) -> list[SessionSummary]:
+def summaries_of(store: FarmReader, sessions: Sequence[Session]) -> list[SessionSummary]:
     """Return the summaries of sessions."""
     devices = {each.device.id: each for each in store.fleet()[1]}
     return [_summary(session, devices) for session in sessions]

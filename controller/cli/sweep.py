@@ -16,14 +16,15 @@ from controller.cli.cells_view import show_cells
 from controller.cli.common import (
     Json,
     console,
+    context_elsewhere,
     farm_elsewhere,
     home,
     reading,
     show_json,
-    warn_if_away,
     write_file,
 )
 from controller.cli.host_files import hosts_without_files, planned_with_files
+from controller.cli.meant import farm_client, warn_if_away, where
 from controller.cli.outcome_options import OfTags
 from controller.cli.plan_view import show_plan
 from controller.cli.plugins_view import warn_of_plugins
@@ -122,7 +123,7 @@ def submit(
     warn_of_plugins(catalog)
     cells_of(sweep, catalog, file)  # complain in terms of the file before asking the farm
     _warn_of_manifests()
-    submission = FarmClient(home()).submit(sweep, again=again)
+    submission = farm_client().submit(sweep, again=again)
     if json:
         show_json(submission)
         return
@@ -178,7 +179,7 @@ def status(
 def cancel(sweep_id: SweepId) -> None:
     """Cancel a sweep's queued runs and stop its current ones."""
     meant = sweep_id_of(sweep_id)
-    say(f"sweep {meant}: {FarmClient(home()).cancel(meant)} runs cancelled")
+    say(f"sweep {meant}: {farm_client().cancel(meant)} runs cancelled")
 
 
 @app.command()
@@ -188,7 +189,7 @@ def resume(sweep_id: SweepId) -> None:
     Each becomes a new attempt.
     """
     meant = sweep_id_of(sweep_id)
-    say(f"sweep {meant}: {FarmClient(home()).resume(meant)} runs queued again")
+    say(f"sweep {meant}: {farm_client().resume(meant)} runs queued again")
 
 
 @app.command()
@@ -202,8 +203,8 @@ def plan(file: File, json: Json = False) -> None:
     cells = cells_of(sweep, catalog, file)
     with reading() as store:
         runs = store.runs(open_only=True)
-        waits = waiting_now(home(), store, runs, lambda: catalog)
-        devices = devices_now(home(), store, runs, waits)
+        waits = waiting_now(where(), store, runs, lambda: catalog)
+        devices = devices_now(where(), store, runs, waits)
         found = plan_sweep(
             *(sweep, cells, [(d.device, d.state) for d in devices], catalog, store.took(cells)),
             queued={d.device.id: d.queued for d in devices},
@@ -221,7 +222,7 @@ def plan(file: File, json: Json = False) -> None:
 
 def _warn_of_manifests() -> None:
     """Say on standard error, in a line, that the farm here works with former manifests."""
-    if not farm_elsewhere() and manifests.have_changed(home()):
+    if not (farm_elsewhere() or context_elsewhere()) and manifests.have_changed(home()):
         say(f"benchfarm: {manifests.CHANGED}. {manifests.REMEDY}", err=True)
 
 
@@ -236,7 +237,7 @@ def _without_runtime(
 
 def _known_fleet() -> tuple[list[RegisteredAgent], list[RegisteredDevice]]:
     """Return the fleet of this host's farm, whether or not it is up; nothing if there never was."""
-    if not home().store.is_file() or farm_elsewhere():
+    if farm_elsewhere() or not (context_elsewhere() or home().store.is_file()):
         return [], []
     with reading() as store:
         return store.fleet()
@@ -259,8 +260,8 @@ def read_sweep(file: str) -> Sweep:
 
 def watch_to_end(sweep_id: str) -> int:
     """Show progress until a sweep has ended, then its summary; return the exit status."""
-    client = FarmClient(home())
-    if client.is_elsewhere:
+    client = farm_client()
+    if farm_elsewhere():
         return _watch_from_elsewhere(client, sweep_id)
     try:
         show_sweep(client, sweep_id, console())

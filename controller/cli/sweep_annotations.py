@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.common import Json, checked, farm_elsewhere, home, reading, show_json
+from controller.cli.common import Json, checked, farm_elsewhere, reading, show_json
+from controller.cli.meant import farm_client
 from controller.cli.references import record_of
 from controller.cli.sweep_reference import sweep_id_of
 from controller.contracts.annotations import (
@@ -20,7 +21,6 @@ from controller.contracts.annotations import (
 )
 from controller.contracts.errors import UserError
 from controller.platform.terminal import LONGEST, say
-from controller.runtime.client import FarmClient
 
 SweepId = Annotated[
     str, typer.Argument(help="Sweep: its id, the beginning of it, or the newest of a name.")
@@ -94,9 +94,9 @@ def note_lines(notes: Iterable[Note]) -> list[str]:
 def _changed(given: str, change: AnnotationChange | None) -> SweepAnnotations:
     """Change a sweep's annotations on the farm, or read them here; return them."""
     if change is not None:
-        return FarmClient(home()).annotate(sweep_id_of(given), change)
+        return farm_client().annotate(sweep_id_of(given), change)
     if farm_elsewhere():
-        there = FarmClient(home()).sweep_status(given)
+        there = farm_client().sweep_status(given)
         return SweepAnnotations(sweep_id=there.sweep_id, tags=there.tags, notes=there.notes)
     with reading() as store:
         sweep_id = record_of(store, given).sweep_id

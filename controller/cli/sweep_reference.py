@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from controller.cli.common import farm_elsewhere, home, reading
+from controller.cli.common import context_elsewhere, farm_elsewhere, home, reading
+from controller.cli.meant import farm_client
 from controller.cli.references import record_of
 from controller.contracts.errors import NotFound
 from controller.platform.terminal import say
-from controller.runtime.client import FarmClient
 from controller.runtime.health import is_hopeless
 
 
@@ -16,16 +16,16 @@ def sweep_id_of(given: str) -> str:
     Raises NotFound, NotAllowed, UserError if several may be.
     """
     if farm_elsewhere():
-        found = FarmClient(home()).sweep_status(given).sweep_id
+        found = farm_client().sweep_status(given).sweep_id
         if found != given:
             say(f"sweep {given} is {found}", err=True)
         return found
-    if not home().store.is_file():
+    if not (context_elsewhere() or home().store.is_file()):
         return given  # the client says that there is no farm
     with reading() as store:
         try:
             return record_of(store, given).sweep_id
         except NotFound:
-            if not (store.damage() or is_hopeless(home())):
+            if context_elsewhere() or not (store.damage() or is_hopeless(home())):
                 raise
             return given  # the client says that the farm has ended, or the controller knows more

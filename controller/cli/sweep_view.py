@@ -25,7 +25,7 @@ from controller.platform.terminal import say
 from controller.reports.disturbed import rerun_line
 from controller.reports.summary import CellSummary, as_csv, summaries_of, summarise, troubles_of
 from controller.reports.summary_table import compared_lines, summary_lines
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
 Form = Literal["table", "json", "csv"]
 
@@ -52,7 +52,7 @@ class SweepSummary(SweepStatus):
     cells: tuple[CellSummary, ...]
 
 
-def status_of(store: StoreReader, record: SweepRecord) -> SweepStatus:
+def status_of(store: FarmReader, record: SweepRecord) -> SweepStatus:
     """Count a sweep's runs and results."""
     runs, results = store.runs(record.sweep_id), store.results(record.sweep_id)
     is_open = any(not run.state.terminal for run in runs)
@@ -83,14 +83,14 @@ def _status(
     )
 
 
-def all_met_rules(store: StoreReader, sweep_id: str) -> bool:
+def all_met_rules(store: FarmReader, sweep_id: str) -> bool:
     """Return whether every run of a sweep is done, with a VALID or DISTURBED result."""
     status = status_of(store, record_of(store, sweep_id))
     met = sum(status.results[verdict] for verdict in (Validity.VALID, Validity.DISTURBED))
     return met == sum(status.runs.values()) and not store.damage()  # a damaged run is none of these
 
 
-def show_status(store: StoreReader, tags: frozenset[str], *, json: bool) -> None:
+def show_status(store: FarmReader, tags: frozenset[str], *, json: bool) -> None:
     """List the sweeps that have some tags, or all for none; raises NotFound for an unknown tag."""
     require_tags(tags, store)
     runs_of, results_of = defaultdict(list), defaultdict(list)
@@ -122,7 +122,7 @@ def show_status(store: StoreReader, tags: frozenset[str], *, json: bool) -> None
             say(f"{s.sweep_id}: {group.line}")
 
 
-def show_summary(store: StoreReader, sweep_id: str, form: Form = "table") -> None:
+def show_summary(store: FarmReader, sweep_id: str, form: Form = "table") -> None:
     """Show what a sweep found: the table of its cells, then what went wrong."""
     record = record_of(store, sweep_id)
     sweep_id, status = record.sweep_id, status_of(store, record)

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from controller.cli.common import Json, checked, home, show_json, show_table
+from controller.cli.common import Json, checked, show_json, show_table
+from controller.cli.meant import farm_client
 from controller.contracts.administration import (
     NewToken,
     NewTokenRequest,
@@ -16,7 +17,6 @@ from controller.contracts.administration import (
 )
 from controller.contracts.records import Scope
 from controller.platform.terminal import say
-from controller.runtime.client import FarmClient
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -38,7 +38,7 @@ def create(
     Only its SHA-256 is stored.
     """
     asked = checked(NewTokenRequest, name=name, scope=scope)
-    say(FarmClient(home()).administer(NewToken, "tokens", asked).token)
+    say(farm_client().administer(NewToken, "tokens", asked).token)
 
 
 @app.command("list")
@@ -47,7 +47,7 @@ def list_tokens(json: Json = False) -> None:
 
     Includes revoked ones.
     """
-    tokens = FarmClient(home()).administer(TokenList, "tokens").tokens
+    tokens = farm_client().administer(TokenList, "tokens").tokens
     if json:
         show_json(tokens)
         return
@@ -64,5 +64,5 @@ def revoke(name: Annotated[str, typer.Argument(help="User name; see `token list`
 
     The user's sweeps continue.
     """
-    FarmClient(home()).administer(TokenList, "tokens/revoke", checked(TokenRequest, name=name))
+    farm_client().administer(TokenList, "tokens/revoke", checked(TokenRequest, name=name))
     say(f"the token of {name} is revoked")

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from controller.cli.common import home, reading
+from controller.cli.common import reading
+from controller.cli.meant import where
 from controller.contracts.catalog import load_catalog
 from controller.contracts.run import Run
 from controller.contracts.waiting import Waiting, WaitingRuns, WaitReason
@@ -14,16 +15,16 @@ from controller.contracts.wire import WAIT_FOR_CORE, RunEvent
 from controller.runtime.waiting import waiting_now
 from controller.runtime.watch import SweepView
 from controller.scheduling.waiting import grouped
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
 LEAST_S: Final = 5.0
 """Least seconds between two looks into the store while a sweep is watched."""
 Ask = Callable[[], Sequence[WaitingRuns]]
 
 
-def all_waits(store: StoreReader) -> dict[str, Waiting]:
+def all_waits(store: FarmReader) -> dict[str, Waiting]:
     """Return what each run of the farm waits for."""
-    return waiting_now(home(), store, store.runs(open_only=True), load_catalog)
+    return waiting_now(where(), store, store.runs(open_only=True), load_catalog)
 
 
 def waits_of(waits: Mapping[str, Waiting], runs: Iterable[Run]) -> tuple[WaitingRuns, ...]:

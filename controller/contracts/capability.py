@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Final, Protocol
 
+from controller.contracts.audit import audit_of
 from controller.contracts.base import Contract, Scalar, Timestamp
 from controller.contracts.device import build_of
 from controller.contracts.records import StoredFailure, StoredResult, precision_of
@@ -139,14 +140,14 @@ class Taken:
 
 def of_stored(stored: StoredResult | StoredFailure) -> Capability | None:
     """Return what a stored outcome shows about its device, or None if it shows nothing."""
-    if not stored.counted or stored.versus:
+    if not stored.counted or stored.versus or audit_of(stored.knobs):
         return None
     return _said(stored, stored, Origin(stored.device, stored.run_id, stored.started_at))
 
 
 def of_record(run: Run, record: OutcomeRecord) -> Capability | None:
     """Return what a new outcome shows about its device, or None if it shows nothing."""
-    if not record.counted or run.cell.versus:
+    if not record.counted or run.cell.versus or audit_of(run.cell.knobs):
         return None
     device = run.attempts[record.attempt - 1].device_id
     return _said(run.cell, record.outcome, Origin(device, run.run_id, record.started_at))

@@ -39,6 +39,8 @@ class Knob(Contract):
     choices: tuple[Scalar, ...] | None = None
     work: bool | None = None
     """Whether another value is other work, never compared; None: as its manifest's kind has it."""
+    omit_default: bool | None = None
+    """Whether cells leave its default out, so that those of earlier releases keep their keys."""
     only_under: str | None = None
     """The only scenario in which it may have another value than the default; None: any."""
 

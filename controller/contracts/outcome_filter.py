@@ -81,6 +81,26 @@ def _same(one: Scalar, other: Scalar) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Chosen:
+    """Results to set against each other; an empty set keeps everything."""
+
+    devices: frozenset[str] = frozenset()
+    workloads: frozenset[str] = frozenset()
+    stacks: frozenset[str] = frozenset()
+    scenarios: frozenset[str] = frozenset()
+    sweeps: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredKind:
+    """What a cell measures, without its knobs."""
+
+    workload: str
+    stack: str
+    scenario: str
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where a result stands among all: its number in the order of storing, and its start."""
 

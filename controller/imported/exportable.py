@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from controller.contracts.audit import audit_of
 from controller.contracts.device import DeviceKind
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Validity
@@ -89,6 +90,8 @@ def objection(result: StoredResult) -> str:
     """Return why a result cannot be in a submission's tree; empty if it can."""
     if not result.counted or result.versus is not None or result.profile is not None:
         return "late, paired or profiled: not the result of one plain run"
+    if audit_of(result.knobs):
+        return "an audit of another result"
     if result.virtual or result.emulated:
         return "of a virtual or emulated phone, which is none"
     if result.device_kind is not DeviceKind.ANDROID:

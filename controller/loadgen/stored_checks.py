@@ -7,11 +7,13 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+from controller.contracts.audit import LATENCY, audit_of
 from controller.contracts.manifests import QualityTarget
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Validity
 from controller.contracts.suite_rules import SuiteRules
-from controller.loadgen import logs
+from controller.loadgen import audit_pattern, logs
+from controller.loadgen.audit_pattern import kept
 from controller.loadgen.checks import Check, Verdict, equal, judged, unchecked, within
 from controller.loadgen.own_latencies import FILE, read_latencies
 from controller.loadgen.rule_checks import rule_checks
@@ -45,7 +47,7 @@ def _metrics(result: StoredResult, log: logs.DetailLog, scenario: str) -> Iterat
             yield judged(name, "nothing", value, OWN, same=False)
         else:
             yield equal(name, metric.value, value, OWN)
-    known = {*expected, "latency"}
+    known = {*expected, "latency", LATENCY}
     if more := sorted(set(result.metrics) - known):
         yield unchecked(", ".join(more), None, "LoadGen's logs do not have them")
 
@@ -75,6 +77,11 @@ def _validity(result: StoredResult, log: logs.DetailLog) -> Iterator[Check]:
 
 
 def _own_clock(result: StoredResult, run: RunLogs, folder: Path) -> Iterator[Check]:
+    if (audit := audit_of(result.knobs)) and LATENCY in result.metrics:
+        times = kept(read_latencies(folder / audit_pattern.FILE) or (0,), audit)
+        same = result.metrics[LATENCY].samples == tuple(float(ns) / 1e9 for ns in times)
+        count, expected = (f"{len(n)} samples" for n in (result.metrics[LATENCY].samples, times))
+        yield judged(LATENCY, count, expected, audit_pattern.FILE, same=same)
     own_ns = read_latencies(folder / FILE)
     if not own_ns:
         yield unchecked("latency", None, f"there is no {FILE}")
@@ -91,7 +98,9 @@ def _own_clock(result: StoredResult, run: RunLogs, folder: Path) -> Iterator[Che
             yield judged("latency samples", count, expected, FILE, same=same)
     yield equal("result_query_count", run.count("result_query_count"), len(samples), FILE)
     reached, key = sorted(samples)[int(len(samples) * 0.9)], "result_90.00_percentile_latency_ns"
-    if (said := run.count(key)) is not None:
+    if (said := run.count(key)) is not None and audit_of(result.knobs):
+        yield unchecked(key, said, "an audit prepares samples on LoadGen's clock")
+    elif said is not None:
         low, high = (1e9 * (reached * (1 + sign * _SLACK) + sign * _DISPATCH_S) for sign in (-1, 1))
         yield within(key, said, round(low), round(high), f"{FILE}, by the runner's own clock")
 

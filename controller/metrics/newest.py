@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import NamedTuple, Self
 
+from controller.contracts.audit import audit_of
 from controller.contracts.capability import Capability
 from controller.contracts.catalog import Catalog
 from controller.contracts.records import REPEATS_KEPT, NewestResult
@@ -159,11 +160,13 @@ class NewestCapabilities:
 def newest_of(run: Run, record: OutcomeRecord, catalog: Catalog) -> NewestResult | None:
     """Return an outcome as a newest result; None if it doesn't count or has no measurement.
 
-    A paired comparison gives None, since it is not a result of one cell. catalog: says which metric
-    ranks it.
+    A paired comparison gives None, since it is not a result of one cell, and so does an audit's
+    run. catalog: says which metric ranks it.
     """
     cell = run.cell
     if not record.counted or not isinstance(record.outcome, Result) or cell.versus:
+        return None
+    if audit_of(cell.knobs):
         return None
     ranked = record.outcome.metrics.get(catalog.ranked_by(cell.scenario))
     return NewestResult(

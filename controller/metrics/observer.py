@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
+from controller.contracts.audit import audit_of
 from controller.contracts.device import EMULATED
 from controller.contracts.result import Blame, Failure, Result
 from controller.contracts.run import Attempt, AttemptState, Run, RunChange
@@ -44,14 +45,16 @@ class Observer:
             self._dispatch.observe(max(0.0, granted.leased_at - before.waits_since))
         if (ended := ended_by(before, change)) is not None:
             self._runs.labels(*ending_of(ended, change)).inc()
-            if ended.ended_at is not None and ended.state in TIMED and not _emulated(change):
+            if ended.ended_at is not None and ended.state in TIMED and not _no_result(change):
                 cell = change.run.cell
                 self._duration.labels(cell.workload, cell.stack, cell.scenario).observe(
                     ended.ended_at - ended.leased_at, exemplar={"run_id": change.run.run_id}
                 )
 
 
-def _emulated(change: RunChange) -> bool:
+def _no_result(change: RunChange) -> bool:
+    if audit_of(change.run.cell.knobs):
+        return True
     outcome = change.record.outcome if change.record else None
     return isinstance(outcome, Result) and outcome.environment.get(EMULATED) is True
 

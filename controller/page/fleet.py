@@ -22,7 +22,9 @@ from controller.scheduling.waiting import grouped
 FRESH_S: Final = 1.0
 """For so long what is shown stands if the store has not changed: ages of bookings end by time."""
 WAITS_S: Final = 10.0
-"""For so long what runs wait for stands if nothing is stored: all attempts are read for it."""
+"""For so long what runs wait for stands: all attempts are read for it."""
+WAITS_REST: Final = 20.0
+"""So many times as long as that took, it stands at least."""
 MOST_QUEUED: Final = 5000
 """With more queued runs, what they wait for is not worked out for a page."""
 
@@ -84,9 +86,10 @@ def _fleet(farm: Reading) -> FleetNow:
 
 def queue_now(farm: Reading, kept: Kept, sweep_id: str | None = None) -> QueueNow:
     """Return what the queued runs of a sweep, or of all, wait for; raises StoreDamaged."""
-    marker = marker_of(farm.home.store), why_away(farm.home)
-    # All waits are worked out at once; a sweep's are those among them.
-    shared = kept.get("queue", marker, WAITS_S, lambda: _queue(farm, kept))
+    if not fleet_now(farm, kept).queued:
+        return QueueNow(())
+    # All waits are worked out at once, for all viewers; a sweep's are those among them.
+    shared = kept.get("queue", None, WAITS_S, lambda: _queue(farm, kept), WAITS_REST)
     if isinstance(shared, str):
         return QueueNow((), shared)
     runs, waits = shared

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
@@ -29,6 +30,20 @@ def _seen(file: Path) -> tuple[int, int, int] | None:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A value, and when and in how many seconds it was made."""
+
+    marker: Hashable
+    at: float
+    took_s: float
+    value: Any
+
+    def stands(self, now: float, marker: Hashable, longest_s: float, rest: float) -> bool:
+        age_s = now - self.at
+        return age_s < rest * self.took_s or (self.marker == marker and age_s < longest_s)
+
+
 class Kept:
     """Values by what they are of; each is made by one thread at a time."""
 
@@ -37,25 +52,33 @@ class Kept:
         self._most = most
         self._lock = threading.Lock()
         self._making: dict[Hashable, threading.Lock] = {}
-        self._values: dict[Hashable, tuple[Hashable, float, Any]] = {}
+        self._values: dict[Hashable, _Made] = {}
 
     def get(
-        self, of: Hashable, marker: Hashable, longest_s: float, make: Callable[[], Value]
+        self,
+        of: Hashable,
+        marker: Hashable,
+        longest_s: float,
+        make: Callable[[], Value],
+        rest: float = 1.0,
     ) -> Value:
         """Return a value; it is made anew if the marker is another one, or after a time.
 
-        make: raises what it wants, and then nothing is kept.
+        make: raises what it wants, and then nothing is kept. rest: a value stands at least so many
+        times as long as it took to make, so that what is costly takes a bounded share of a core.
         """
         with self._lock:
             making = self._making.setdefault(of, threading.Lock())
         with making:
             known = self._values.get(of)
-            if known and known[0] == marker and self._clock() - known[1] < longest_s:
-                return cast(Value, known[2])
+            begun = self._clock()
+            if known and known.stands(begun, marker, longest_s, rest):
+                return cast(Value, known.value)
             value = make()
+            made_at = self._clock()
             with self._lock:
                 self._values.pop(of, None)
-                self._values[of] = (marker, self._clock(), value)
+                self._values[of] = _Made(marker, made_at, made_at - begun, value)
                 while len(self._values) > self._most:
                     gone = next(iter(self._values))
                     del self._values[gone]

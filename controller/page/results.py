@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.api.reads import Reading
-from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import NotFound, UserError
 from controller.contracts.facts import OwnFact, unit_of
 from controller.contracts.provenance import FileState, Provenance
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.result import Environment, Measurement
 from controller.contracts.run import Run
+from controller.page.compare import catalog_of
+from controller.page.kept import Kept
 from controller.page.sample_charts import samples_chart
 from controller.platform.terminal import LONGEST
 from controller.reports.figures import HEADINGS, fact_label, shown
@@ -87,7 +88,7 @@ def figures_of(result: StoredResult) -> list[tuple[str, str]]:
     return [(HEADINGS.get(n, n), shown(measured.value, measured.unit)) for n, measured in found]
 
 
-def run_view(farm: Reading, run_id: str) -> RunView:
+def run_view(farm: Reading, kept: Kept, run_id: str) -> RunView:
     """Return a run; raises NotFound."""
     run, outcomes = farm.store.run(run_id), farm.store.outcomes_of(run_id)
     if run is None and not outcomes:
@@ -96,7 +97,7 @@ def run_view(farm: Reading, run_id: str) -> RunView:
             "there is none with this id",
             "Search for the beginning of its id, or open its sweep.",
         )
-    own, fault = _own_facts()
+    own, fault = _own_facts(kept)
     sweeps = {record.sweep_id: record for record in farm.store.sweeps()} if outcomes else {}
     agents, charts, views = farm.store.fleet()[0] if outcomes else [], list[Chart](), []
     for number, outcome in enumerate(outcomes, 1):
@@ -113,9 +114,9 @@ def run_view(farm: Reading, run_id: str) -> RunView:
     return RunView(run_id, run, views, charts, fault)
 
 
-def _own_facts() -> tuple[Mapping[str, OwnFact], str]:
+def _own_facts(kept: Kept) -> tuple[Mapping[str, OwnFact], str]:
     try:
-        return load_catalog().own_facts, ""
+        return catalog_of(kept).own_facts, ""
     except UserError as fault:
         return {}, f"cannot {fault.tried}: {fault.seen}"
 

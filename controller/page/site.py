@@ -8,17 +8,13 @@ from urllib.parse import quote, urlencode
 
 from aiohttp import web
 
-from controller.api import reads, writes
+from controller.api import writes
 from controller.api.front import Backing
 from controller.api.identity import Caller, require
 from controller.api.problems import Problem, Unauthenticated
-from controller.api.queries import NoQuery, ResultQuery, SweepQuery, parse
 from controller.api.reads import Reading
 from controller.api.server import CALLER
-from controller.contracts.base import scalar_text, utc_minute
-from controller.contracts.device import likeness
-from controller.contracts.records import Scope, SweepRecord
-from controller.contracts.result import Validity
+from controller.contracts.records import Scope
 from controller.page.doors import (
     SIGN_IN,
     Door,
@@ -26,8 +22,8 @@ from controller.page.doors import (
     read_form,
     require_own_form,
 )
-from controller.page.fleet import fleet_now, queue_now
 from controller.page.kept import Kept
+from controller.page.pages import Make, MakePart, Pages
 from controller.page.responses import (
     LAYOUT,
     STATIC,
@@ -40,30 +36,13 @@ from controller.page.responses import (
     see_other,
     static_answer,
 )
-from controller.page.results import figures_of, run_view
 from controller.page.sessions import Sessions
-from controller.page.sweeps import sweep_now, sweep_page
 from controller.platform.terminal import LONGEST
-from controller.reports.figures import shown
-from controller.reports.views.common import moment
 
 API: Final = "/api/"
 SESSION: Final = "/session"
 OPEN: Final = (SIGN_IN, SESSION)
-SWEEPS_SHOWN: Final = 25
-RESULTS_SHOWN: Final = 50
-WORDS: Final[Mapping[str, object]] = {
-    "moment": moment,
-    "utc_minute": utc_minute,
-    "shown": shown,
-    "scalar_text": scalar_text,
-    "figures_of": figures_of,
-    "likeness": likeness,
-}
-"""What templates write figures, times and names with."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Make = Callable[[Reading, web.Request, Visitor], View]
-MakePart = Callable[[Reading, web.Request, Visitor], tuple[str, Mapping[str, object]]]
 
 
 class Site:
@@ -73,26 +52,14 @@ class Site:
         self, *, tls: bool, sessions: Sessions | None = None, kept: Kept | None = None
     ) -> None:
         self._door = Door(sessions or Sessions(), tls=tls)
-        self._kept = kept or Kept()
+        self._pages = Pages(kept or Kept())
 
     # --- controller.api.front.Front ------------------------------------------------------------
 
     def routes(self, backing: Backing) -> Sequence[web.RouteDef]:
         """See Front."""
         self._backing = backing
-        pages: Mapping[str, Make] = {
-            "/": self._fleet,
-            "/sweeps": self._sweeps,
-            "/sweeps/{sweep_id}": self._sweep,
-            "/results": self._results,
-            "/runs/{run_id}": self._run,
-        }
-        parts: Mapping[str, MakePart] = {
-            "/live/fleet": self._fleet_part,
-            "/live/queue": self._queue_part,
-            "/live/sweeps/{sweep_id}": self._sweep_part,
-            "/live/sweeps/{sweep_id}/queue": self._queue_part,
-        }
+        pages, parts = self._pages.by_address, self._pages.parts_by_address
         return [
             *(web.get(path, self._page(make), allow_head=False) for path, make in pages.items()),
             *(web.get(path, self._part(make), allow_head=False) for path, make in parts.items()),
@@ -193,50 +160,6 @@ class Site:
 
         return handle
 
-    def _fleet(self, farm: Reading, request: web.Request, visitor: Visitor) -> View:
-        _, context = self._fleet_part(farm, request, visitor)
-        return View("Fleet", "fleet.html", context, place="/")
-
-    def _fleet_part(
-        self, farm: Reading, _: web.Request, __: Visitor
-    ) -> tuple[str, Mapping[str, object]]:
-        return "fleet_live.html", {**WORDS, "fleet": fleet_now(farm, self._kept)}
-
-    def _queue_part(
-        self, farm: Reading, request: web.Request, _: Visitor
-    ) -> tuple[str, Mapping[str, object]]:
-        queue = queue_now(farm, self._kept, request.match_info.get("sweep_id"))
-        return "queue_live.html", {**WORDS, "queue": queue}
-
-    def _sweeps(self, farm: Reading, request: web.Request, _: Visitor) -> View:
-        usual = {"limit": str(SWEEPS_SHOWN), "sort": "-submitted"}
-        asked = parse(SweepQuery, {**usual, **_given(request)}.items())
-        page = sweep_page(farm, asked)
-        context = {
-            "page": page,
-            "asked": asked,
-            "older": _older(request, page.next),
-        }
-        return View("Sweeps", "sweeps.html", {**WORDS, **context}, place="/sweeps")
-
-    def _sweep(self, farm: Reading, request: web.Request, visitor: Visitor) -> View:
-        parse(NoQuery, {k: v for k, v in request.query.items() if k != "cancelled"}.items())
-        _, context = self._sweep_part(farm, request, visitor)
-        sweep_id = request.match_info["sweep_id"]
-        cancelled = request.query.get("cancelled", "")
-        more = {
-            "live": f"/live/sweeps/{quote(sweep_id, safe='')}",
-            "cancelled": int(cancelled) if cancelled.isdecimal() and len(cancelled) < 9 else None,
-        }
-        return View(f"Sweep {sweep_id}", "sweep.html", {**context, **more}, place="/sweeps")
-
-    def _sweep_part(
-        self, farm: Reading, request: web.Request, visitor: Visitor
-    ) -> tuple[str, Mapping[str, object]]:
-        now = sweep_now(farm, self._kept, request.match_info["sweep_id"])
-        context = {"now": now, "may_cancel": _may_cancel(visitor, now.record)}
-        return "sweep_live.html", {**WORDS, **context}
-
     async def _cancel(self, request: web.Request) -> web.StreamResponse:
         session = require_own_form(self._door.session(request), await read_form(request))
         caller, ids = request[CALLER], dict(request.match_info)
@@ -245,49 +168,3 @@ class Site:
         count = await self._backing.write(lambda farm: writes.cancel(farm, whose, None, ids))
         there = quote(ids["sweep_id"], safe="")
         return see_other(f"/sweeps/{there}?{urlencode({'cancelled': count.runs})}")
-
-    def _results(self, farm: Reading, request: web.Request, _: Visitor) -> View:
-        usual = {"limit": str(RESULTS_SHOWN), "sort": "-stored"}
-        asked = parse(ResultQuery, {**usual, **_given(request)}.items())
-        found = reads.results(farm, asked, {})
-        context = {
-            "found": found,
-            "asked": asked,
-            "validities": [validity.value for validity in Validity],
-            "older": _older(request, found.next),
-        }
-        return View("Results", "results.html", {**WORDS, **context}, place="/results")
-
-    def _run(self, farm: Reading, request: web.Request, _: Visitor) -> View:
-        parse(NoQuery, request.query.items())
-        view = run_view(farm, request.match_info["run_id"])
-        contents = [("run", "Run"), *((one.anchor, _title(one.anchor)) for one in view.outcomes)]
-        return View(
-            *(f"Run {view.run_id}", "run.html", {**WORDS, "view": view}),
-            contents=contents,
-            charts=view.charts,
-            place="/results",
-        )
-
-
-def _title(anchor: str) -> str:
-    return anchor.replace("-", " ").capitalize()
-
-
-def _given(request: web.Request) -> dict[str, str]:
-    """Return the parameters of a request without the fields of a form that were left empty."""
-    return {name: value for name, value in request.query.items() if value}
-
-
-def _older(request: web.Request, cursor: str | None) -> str:
-    """Return the address of the page that follows; empty if none does."""
-    if cursor is None:
-        return ""
-    return f"{request.path}?{urlencode({**_given(request), 'cursor': cursor})}"
-
-
-def _may_cancel(visitor: Visitor, record: SweepRecord) -> bool:
-    """Return whether a button is worth showing; the controller decides."""
-    if visitor.scope is Scope.ADMINISTRATOR:
-        return True
-    return visitor.scope.allows(Scope.SUBMITTER) and record.user == visitor.name

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
+from controller.contracts.audit import audit_of
 from controller.contracts.base import Scalar, utc_minute
 from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
 from controller.contracts.sweep import side_labels
@@ -125,5 +126,6 @@ def _figure(result: StoredResult, name: str) -> str:
 
 def _validity(result: StoredResult) -> str:
     own = ", by the program's own rules" if RULES in result.environment else ""
+    own += f", audit {audit}" if (audit := audit_of(result.knobs)) else ""
     own += ", random weights" if result.environment.get(WEIGHTS) == RANDOM else ""
     return f"{result.validity}{own}{'' if result.counted else ' (late, not counted)'}"

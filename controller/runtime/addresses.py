@@ -16,7 +16,7 @@ PORT = 6379
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An IPv4 address and a port."""
+    """An IP address and a port; of IPv6 only where a command can listen on it."""
 
     host: str
     port: int
@@ -40,8 +40,26 @@ class Address:
             raise UserError(f"use {option} {text!r}", seen, remedy) from error
         return cls(str(host), number)
 
+    @classmethod
+    def to_listen(cls, option: str, text: str) -> Address:
+        """Parse IP:PORT or [IPv6]:PORT of this host; raises UserError, naming the option."""
+        inner, bracket, port = text.removeprefix("[").partition("]:")
+        if not (text.startswith("[") and bracket):
+            return cls.parse(option, text, port=None)
+        number = cls.parse(option, f"127.0.0.1:{port}", port=None).port
+        try:
+            host = ipaddress.IPv6Address(inner)
+        except ValueError as error:
+            remedy = "Write an IPv6 address in brackets and :PORT, such as [fd00::5]:8443."
+            raise UserError(f"use {option} {text!r}", "it is no IPv6 address", remedy) from error
+        if host.is_unspecified:
+            remedy = "Write an address of this host, such as [fd00::5]:8443."
+            seen = "nobody can connect to that address"
+            raise UserError(f"use {option} {text!r}", seen, remedy)
+        return cls(str(host), number)
+
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def require_free(self, option: str) -> None:
         """Raise UserError unless this host can listen here now."""
@@ -57,6 +75,11 @@ class Address:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((self.host, self.port))  # sends nothing
             return str(probe.getsockname()[0])
+
+
+def family_of(host: str) -> socket.AddressFamily:
+    """Return the family of an IP address."""
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 def adb_server_address(option: str, text: str) -> str:

@@ -24,7 +24,7 @@ from controller.platform.terminal import say
 from controller.runtime.addresses import web_address
 from controller.runtime.health import ANSWER_S, RESTARTED, is_hopeless, why_away, why_silent
 from controller.runtime.home import Home
-from controller.runtime.options import CONTEXT_VARIABLE, URL_VARIABLE
+from controller.runtime.options import URL_VARIABLE
 
 MAX_ANSWER_BYTES: Final = 2**23
 Answer = TypeVar("Answer", bound=Contract)
@@ -191,10 +191,6 @@ class FarmClient:
 
     def _connect(self, read_timeout: float | None) -> httpx.Client:
         given = self._environ.get(URL_VARIABLE)
-        if not given and (name := self._environ.get(CONTEXT_VARIABLE)):
-            seen = f"{CONTEXT_VARIABLE} names the farm {name!r}, which only lists are read from"
-            remedy = f"Run this on the head, or unset {CONTEXT_VARIABLE} here."
-            raise UserError(f"call the controller {self._where}", seen, remedy)
         url = web_address(f"use {URL_VARIABLE}={given}", given) if given else self._own_url()
         return httpx.Client(
             base_url=url,

@@ -42,6 +42,7 @@ from controller.runtime.objections import require_no_run
 from controller.runtime.open_runs import Listeners, OpenRuns, RunSettings
 from controller.runtime.roster import Roster
 from controller.runtime.sweeps import MAX_ATTEMPTS, Sweeps
+from controller.scheduling.audited import as_audited
 from controller.scheduling.declared_facts import with_declared_facts
 from controller.scheduling.device_life import (
     DeviceEvent,
@@ -202,7 +203,7 @@ class Farm:
         began = self._roster.by_our_clock(report.agent_id, report.started_at, attempt.leased_at)
         known = self._roster.devices.get(attempt.device_id)
         outcome = with_declared_facts(report.outcome, self._catalog.own_facts)
-        outcome = as_kept(outcome, known.device if known else None)
+        outcome = as_audited(as_kept(outcome, known.device if known else None), run)
         self._runs.apply([(run, Reported(ref.attempt, outcome, began))])
         if counted:
             self._judge(attempt.device_id, outcome)

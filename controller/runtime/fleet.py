@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import TypeAlias
 
 from controller.contracts.base import Contract, Timestamp
 from controller.contracts.device import (
@@ -19,15 +20,18 @@ from controller.contracts.device import (
     RegisteredDevice,
     shown_names,
 )
+from controller.contracts.farm_now import FarmNow
 from controller.contracts.run import Run
 from controller.contracts.waiting import Waiting, WaitReason
 from controller.runtime.health import why_away
 from controller.runtime.home import Home
 from controller.scheduling.clocks import OFF_S
 from controller.scheduling.device_life import current, device_status
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
 NOTHING_WAITS: Mapping[str, Waiting] = MappingProxyType({})
+Where: TypeAlias = Home | FarmNow
+"""A farm: its home, or what the farm of another host says of itself."""
 
 
 class DeviceOverview(Contract):
@@ -55,29 +59,34 @@ class DeviceOverview(Contract):
     """Set if its agent is drained, so that it takes no new runs."""
 
 
-def is_up(home: Home) -> bool:
+def away_of(farm: Where) -> str:
+    """Return why a farm cannot answer now; "" if it can, as far as is known."""
+    return why_away(farm) if isinstance(farm, Home) else farm.away
+
+
+def is_up(farm: Where) -> bool:
     """Return whether the farm is up, so that the store says since when a device is away."""
-    return not why_away(home)
+    return not away_of(farm)
 
 
-def agents_now(home: Home, store: StoreReader) -> list[RegisteredAgent]:
+def agents_now(farm: Where, store: FarmReader) -> list[RegisteredAgent]:
     """Return all agents; none is online while the farm is down."""
     agents, _ = store.fleet()
-    if not why_away(home):
+    if not away_of(farm):
         return agents
     return [known.model_copy(update={"online": False}) for known in agents]
 
 
-def registered_now(home: Home, store: StoreReader) -> list[RegisteredDevice]:
+def registered_now(farm: Where, store: FarmReader) -> list[RegisteredDevice]:
     """Return all devices; none is online while the farm is down."""
-    away = why_away(home)
+    away = away_of(farm)
     _, devices = store.fleet()
     return [_away(device, away) for device in devices] if away else devices
 
 
 def devices_now(
-    home: Home,
-    store: StoreReader,
+    farm: Where,
+    store: FarmReader,
     runs: Iterable[Run],
     waits: Mapping[str, Waiting] = NOTHING_WAITS,
 ) -> list[DeviceOverview]:
@@ -90,7 +99,7 @@ def devices_now(
     ahead = {known.agent.id: known.clock_ahead_s for known in agents}
     leases = {run.lease.device_id: run for run in runs if run.lease}
     queued = Counter(found.device for id_, found in waits.items() if found.run_id != id_)
-    registered = registered_now(home, store)
+    registered = registered_now(farm, store)
     names = shown_names(d.labelled for d in registered)
     found = [
         _status(

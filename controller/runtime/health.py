@@ -157,3 +157,14 @@ def why_silent(home: Home, answer_s: float = ANSWER_S) -> str:
         except (OSError, HTTPException):  # it is away, or refused this: it isn't silent
             return ""
     return ""
+
+
+def trouble_of(home: Home) -> str:
+    """Return why a home's farm can't answer now and what to do, in a line; "" if it can.
+
+    After `benchfarm down` there is no trouble.
+    """
+    why = why_away(home) or why_unanswered(home)
+    if not (why and home.cluster()):
+        return ""
+    return why + ("; run: benchfarm up" if is_hopeless(home) else "")

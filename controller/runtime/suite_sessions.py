@@ -9,10 +9,10 @@ from controller.contracts.run import Run
 from controller.contracts.suite_rules import load_suites
 from controller.scheduling.suite_plan import Place, version_of
 from controller.scheduling.suite_session import PartRun, Session, in_order, spans_of
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
 
-def session_ids(store: StoreReader) -> list[str]:
+def session_ids(store: FarmReader) -> list[str]:
     """Return the ids of all sessions of the versions that have rules, oldest first."""
     known = {rules.version for rules in load_suites()}
     places = (Place.of(record.sweep.name) for record in store.sweeps())
@@ -20,7 +20,7 @@ def session_ids(store: StoreReader) -> list[str]:
     return [id_ for id_ in ids if version_of(id_) in known]
 
 
-def read_sessions(store: StoreReader, ids: Iterable[str]) -> list[Session]:
+def read_sessions(store: FarmReader, ids: Iterable[str]) -> list[Session]:
     """Return sessions with their results, and with what else their devices did."""
     wanted = set(ids)
     runs = store.runs()
@@ -41,7 +41,7 @@ def _session(id_: str, parts: Iterable[PartRun], runs: Iterable[Run]) -> Session
     return Session(id_, ordered, tuple(span for span in spans if span.device in devices))
 
 
-def part_run(store: StoreReader, place: Place, run: Run) -> PartRun:
+def part_run(store: FarmReader, place: Place, run: Run) -> PartRun:
     """Return a part with its result, or why it has none; called for runs that were submitted."""
     if not run.state.terminal:
         return PartRun.of(place, run)

@@ -14,13 +14,13 @@ from controller.contracts.catalog import Catalog
 from controller.contracts.errors import UserError
 from controller.contracts.run import Run
 from controller.contracts.waiting import Waiting
-from controller.runtime.fleet import is_up, registered_now
+from controller.runtime.fleet import Where, is_up, registered_now
 from controller.runtime.home import Home
 from controller.scheduling.device_life import reserved_for
 from controller.scheduling.fair_share import REMEMBERED_S, Claim, Claims, Shares
 from controller.scheduling.planning import Durations
 from controller.scheduling.waiting import Queue, waiting
-from controller.store.protocol import StoreReader
+from controller.store.protocol import FarmReader
 
 ANSWER_S: Final = 1.0
 """Longest wait for what the controller alone knows: a list is shown without it, too."""
@@ -42,8 +42,8 @@ def held_up_now(home: Home) -> Mapping[str, str]:
 
 
 def waiting_now(
-    home: Home,
-    store: StoreReader,
+    farm: Where,
+    store: FarmReader,
     runs: Sequence[Run],
     catalog: Callable[[], Catalog],
     clock: Callable[[], float] = time.time,
@@ -56,7 +56,7 @@ def waiting_now(
     """
     if not runs:
         return {}
-    now, devices = clock(), registered_now(home, store)
+    now, devices = clock(), registered_now(farm, store)
     of_sweep = {record.sweep_id: Claim.of(record) for record in store.sweeps()}
     leased = [
         (of_sweep.get(run.sweep_id, Claim()).user, run.lease.leased_at) for run in runs if run.lease
@@ -66,7 +66,11 @@ def waiting_now(
     ever = (*devices, *store.forgotten())
     emulated = {known.device.id for known in ever if known.device.emulated}
     durations = Durations(store.took(run.cell for run in runs), emulated)
-    up = is_up(home)
-    locked = held_up(home) if up and leased else {}
+    up = is_up(farm)
+    locked = _locked(farm, held_up) if up and leased else {}
     queue = Queue(now, runs, devices, claims, held_up=locked, is_up=up)
     return waiting(queue, catalog(), durations.of)
+
+
+def _locked(farm: Where, held_up: Callable[[Home], Mapping[str, str]]) -> Mapping[str, str]:
+    return held_up(farm) if isinstance(farm, Home) else farm.held_up

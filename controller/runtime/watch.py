@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
@@ -14,6 +14,7 @@ from controller.contracts.run import Run, RunState
 from controller.contracts.wire import RunEvent
 from controller.runtime.client import FarmClient
 from controller.runtime.home import Home
+from controller.store.protocol import FarmReader
 from controller.store.sqlite import SqliteStore
 
 
@@ -41,18 +42,20 @@ class SweepView:
         return self.ended == len(self.states)
 
 
-def follow(home: Home, client: FarmClient, sweep_id: str) -> Iterator[SweepView]:
+def follow(
+    home: Home, client: FarmClient, sweep_id: str, stored: Callable[[], Sequence[Run]]
+) -> Iterator[SweepView]:
     """Yield a sweep's view now and after each event, until every run has ended.
 
-    Raises NotFound, and FarmUnavailable if the controller stays away or `benchfarm down` ends the
-    farm.
+    stored: returns the sweep's runs as they are stored. Raises NotFound, and FarmUnavailable if
+    the controller stays away or `benchfarm down` ends the farm.
     """
     patience, wanted = client.patience(), home.wanted.exists()
     while True:
         try:
             with client.events(sweep_id) as events:
                 # Listening comes first, so that nothing falls between the store and the events.
-                view = SweepView(sweep_id, {r.run_id: r.state for r in runs_of(home, sweep_id)})
+                view = SweepView(sweep_id, {run.run_id: run.state for run in stored()})
                 yield view
                 for event in () if view.done else events:
                     view.take(event)
@@ -101,12 +104,17 @@ def _is_over(sweep_status: SweepStatus) -> bool:
 
 
 def runs_of(home: Home, sweep_id: str) -> list[Run]:
-    """Return a sweep's runs from the store; raises NotFound."""
+    """Return a sweep's runs from the store of a home; raises NotFound."""
     with closing(SqliteStore.open_reader(home.store)) as store:
-        runs = store.runs(sweep_id)
-        if runs:
-            return runs
-        known = [record.sweep_id for record in store.sweeps()]
+        return stored_runs(store, sweep_id)
+
+
+def stored_runs(store: FarmReader, sweep_id: str) -> list[Run]:
+    """Return a sweep's runs; raises NotFound."""
+    runs = store.runs(sweep_id)
+    if runs:
+        return runs
+    known = [record.sweep_id for record in store.sweeps()]
     raise NotFound(
         f"find sweep {sweep_id}",
         "there is no such sweep",

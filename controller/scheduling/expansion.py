@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from controller.contracts.audit import AUDIT, audit_of
 from controller.contracts.base import Scalar, scalar_text
 from controller.contracts.catalog import Catalog
 from controller.contracts.errors import SweepInvalid
@@ -50,6 +51,7 @@ def cells_of(sweep: Sweep, catalog: Catalog, source: str = "the sweep") -> list[
             _check_only_under(side, catalog, source)
         _check_profile(cell, catalog, source)
         _check_quality(cell, catalog, source)
+        _check_audit(cell, source)
     _check_baseline(sweep, cells, source)
     return list({cell.key: cell for cell in cells}.values())
 
@@ -134,10 +136,19 @@ def _check_quality(cell: Cell, catalog: Catalog, source: str) -> None:
         )
 
 
+def _check_audit(cell: Cell, source: str) -> None:
+    if cell.versus and any(audit_of(side.knobs) for side in cell.sides()):
+        raise SweepInvalid(
+            f"read {source}",
+            f"key knobs.{AUDIT}: a paired comparison is no audit",
+            "Remove the key, or paired.",
+        )
+
+
 def _check_only_under(cell: Cell, catalog: Catalog, source: str) -> None:
     """Raise SweepInvalid for a knob that is set where its scenario does not use it."""
     for name, knob in catalog.knobs_of(cell.workload, cell.stack, cell.scenario).items():
-        value = cell.knobs[name]
+        value = cell.knobs.get(name, knob.default)
         if knob.only_under not in (None, cell.scenario) and value != knob.default:
             raise SweepInvalid(
                 f"read {source}",
@@ -215,7 +226,7 @@ def _complete(
     source: str,
     several: bool,
 ) -> dict[str, Scalar]:
-    """Return a value of each knob.
+    """Return a value of each knob, but for those that leave out their default.
 
     of: workload, stack and scenario; several: whether the sweep has other workloads, too.
     """
@@ -227,7 +238,9 @@ def _complete(
             seen = f"key knobs.{name}: {value!r:.{SAID}} is not allowed{whose}"
             raise SweepInvalid(f"read {source}", seen, remedy)
     return {
-        name: _exact(given.get(name, knob.default), knob) for name, knob in sorted(knobs.items())
+        name: _exact(given.get(name, knob.default), knob)
+        for name, knob in sorted(knobs.items())
+        if not (knob.omit_default and given.get(name, knob.default) == knob.default)
     }
 
 

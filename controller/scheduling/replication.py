@@ -1,4 +1,5 @@
-"""Measuring a cell again to see whether its result replicates, by MLPerf Mobile's rule; pure.
+"""Measuring a cell again to see whether its result replicates, by MLPerf Mobile's rule, or to
+audit it; pure.
 
 A replication is kept nowhere but in its sweeps, as a session of the suite is: each has the cell of
 one run, and a name that says of which run, replication and try it is.
@@ -7,9 +8,11 @@ one run, and a name that says of which run, replication and try it is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from controller.contracts.audit import AUDIT, AuditCheck, audit_of
+from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog
 from controller.contracts.errors import UserError
 from controller.contracts.records import StoredResult
@@ -34,23 +37,33 @@ class ReplicationPlan:
     run: Run
     selector: str
     """Selects the device that measured the run."""
+    check: AuditCheck | None = None
+    """What the tries are an audit of; None: they are the cell again."""
 
     @property
     def parts(self) -> Sequence[Part]:
         """What each try measures."""
         cell = self.run.cell
-        return (Part(workload=cell.workload, scenario=cell.scenario, knobs=cell.knobs),)
+        return (Part(workload=cell.workload, scenario=cell.scenario, knobs=self._knobs()),)
+
+    @property
+    def prefix(self) -> str:
+        """What the ids of its sessions begin with."""
+        return f"{self.run.run_id}-{self.check}-" if self.check else f"{self.run.run_id}-"
+
+    def _knobs(self) -> dict[str, Scalar]:
+        return {**self.run.cell.knobs, **({AUDIT: str(self.check)} if self.check else {})}
 
     def session(self, number: int) -> str:
         """Return the id of the run's n-th replication, from 1."""
-        return f"{self.run.run_id}-{number}"
+        return f"{self.prefix}{number}"
 
     def sweep(self, place: Place) -> Sweep:
         """Return the sweep of a try: every knob is written out, so that it has the same cell."""
         cell = self.run.cell
         shared = {
             "name": f"replicate-{place.session}.{place.number}",
-            "description": f"try {place.number} of run {self.run.run_id}",
+            "description": f"try {place.number} of {self._what()}run {self.run.run_id}",
             "workload": (cell.workload,),
             "scenario": (cell.scenario,),
             "devices": (self.selector,),
@@ -58,7 +71,7 @@ class ReplicationPlan:
             "profile": cell.profiled,
         }
         if cell.versus is None:
-            knobs = {name: (value,) for name, value in cell.knobs.items()}
+            knobs = {name: (value,) for name, value in self._knobs().items()}
             return Sweep.model_validate({**shared, "stack": (cell.stack,), "knobs": knobs})
         b = Side(stack=cell.versus.stack, knobs=cell.versus.knobs)
         paired = PairedComparison(
@@ -69,6 +82,9 @@ class ReplicationPlan:
         )
         return Sweep.model_validate({**shared, "paired": paired})
 
+    def _what(self) -> str:
+        return f"audit {self.check} of " if self.check else ""
+
     def sweep_ids(self, session: str, tries: int) -> dict[str, Place]:
         """Return the id of the sweep of each try."""
         places = (Place(session, number, 0) for number in range(1, tries + 1))
@@ -78,11 +94,25 @@ class ReplicationPlan:
 def require_same_cell(plan: ReplicationPlan, catalog: Catalog) -> None:
     """Raise UserError if the run's cell can't be measured again as it was."""
     tried = f"replicate run {plan.run.run_id}"
-    (cell,) = cells_of(plan.sweep(Place(plan.session(1), 1, 0)), catalog, f"run {plan.run.run_id}")
+    again = replace(plan, check=None)
+    place = Place(again.session(1), 1, 0)
+    (cell,) = cells_of(again.sweep(place), catalog, f"run {plan.run.run_id}")
     if _measured(cell) != _measured(plan.run.cell):
         names = sorted(cell.knobs.keys() ^ plan.run.cell.knobs.keys())
         seen = f"its cell has other knobs today: {', '.join(names) or 'of another type'}"
         raise UserError(tried, seen, "Submit a sweep of the cell as it is today.")
+
+
+def require_auditable(plan: ReplicationPlan, catalog: Catalog) -> None:
+    """Raise UserError if the run's cell can't be audited; else its cell can be measured again."""
+    run, tried = plan.run, f"check run {plan.run.run_id}"
+    cell, remedy = run.cell, "Choose a run in which LoadGen issued the queries."
+    if audit_of(cell.knobs):
+        raise UserError(tried, "it is an audit's own run", "Choose the run that it is an audit of.")
+    if cell.versus:
+        raise UserError(tried, "it is a paired comparison", remedy)
+    if AUDIT not in catalog.knobs_of(cell.workload, cell.stack, cell.scenario):
+        raise UserError(tried, f"under {cell.scenario}, LoadGen issues no queries", remedy)
 
 
 def _measured(cell: Cell) -> Cell:

@@ -37,3 +37,25 @@ def samples_outside(count: int) -> int:
 
     fewest = float(bdtrik((1 - CONFIDENCE) / 2, count, 0.5))
     return max(0, math.ceil(fewest) - 1)
+
+
+def quantile_bounds(
+    samples: Sequence[float], share: float, chance: float
+) -> tuple[float, float, float]:
+    """Return a quantile and the samples between which it lies: middle, low, high.
+
+    chance: that it lies beyond one of the bounds; an end that so few samples can't bound is 0 or
+    infinite. Bounds are order statistics, as those of `median_interval`. Raises ValueError without
+    samples.
+    """
+    from scipy.special import bdtrik  # see samples_outside
+
+    if not samples:
+        raise ValueError("there is no sample to take a quantile of")
+    ordered, count = sorted(samples), len(samples)
+    middle = ordered[min(count - 1, math.ceil(share * count) - 1)]
+    below = math.floor(float(bdtrik(chance, count, share)))
+    above = math.ceil(float(bdtrik(1 - chance, count, share)))
+    low = ordered[below] if below >= 0 and (1 - share) ** count <= chance else 0.0
+    high = ordered[above] if above < count and share**count <= chance else math.inf
+    return middle, low, high

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from sqlalchemy import select
+from sqlalchemy import Select, func, select
 
 from controller.contracts.device import DeviceHistoryEntry
-from controller.contracts.outcome_filter import OutcomeFilter
+from controller.contracts.outcome_filter import Chosen, MeasuredKind, OutcomeFilter
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.run import Run, RunState
 from controller.store import tables
@@ -83,6 +83,37 @@ class LiveReader(PageReader):
             rows = with_names(found, snapshot, connection)
         return self._made(rows, failure_of, "the failure of run", "run_id")[::-1]
 
+    def newest_of_cells(
+        self, chosen: Chosen, repeats: int, most: int
+    ) -> tuple[list[StoredResult], bool]:
+        """Return the newest counted results of each chosen cell on each device, oldest first; and
+        whether there are more.
+
+        repeats: so many of each; most: of all together. Raises StoreDamaged if an index is damaged.
+        """
+        with self._snapshot() as (snapshot, connection):
+            numbers = connection.scalars(_newest_of_cells(chosen, repeats).limit(most + 1)).all()
+            found = measured_by_key(RESULT, snapshot, connection, numbers[:most])
+            rows = with_names(found, snapshot, connection)
+        results = self._made(rows, result_of, "the result of run", "run_id")
+        return results, len(numbers) > most
+
+    def measured_kinds(self) -> list[MeasuredKind]:
+        """Return what any cell ever asked for, sorted."""
+        cells = tables.cells.c
+        query = select(cells.workload, cells.stack, cells.scenario).distinct()
+        with self._snapshot() as (_, connection):
+            found = [row for row in connection.execute(query) if all(map(_is_text, row))]
+        return [MeasuredKind(*row) for row in sorted(map(tuple, found))]
+
+    def runs_beginning(self, text: str, most: int) -> list[str]:
+        """Return the ids of leased runs that begin with a text, sorted."""
+        run_id = tables.runs.c.run_id
+        query = select(run_id).where(run_id >= text, run_id < f"{text}\U0010ffff")
+        with self._snapshot() as (_, connection):
+            found = connection.scalars(query.order_by(run_id).limit(most)).all()
+        return [id_ for id_ in found if _is_text(id_)]
+
     def recent_history(
         self, device_id: str, newest: int, before: float | None = None
     ) -> list[DeviceHistoryEntry]:
@@ -111,6 +142,34 @@ class LiveReader(PageReader):
         # Entries of the same moment are not parted: what follows is asked for by the last one's.
         same = takewhile(lambda entry: entry.at == found[newest - 1].at, found[newest:])
         return [*found[:newest], *same]
+
+
+def _newest_of_cells(chosen: Chosen, repeats: int) -> Select[int]:
+    """Return the query for the numbers of the newest results of each cell and device, newest
+    first."""
+    outcomes, runs = tables.outcomes.c, tables.runs.c
+    by_age = func.row_number().over(
+        partition_by=(outcomes.device_id, runs.cell_key), order_by=outcomes.number.desc()
+    )
+    aged = (
+        select(outcomes.number, by_age.label("place"))
+        .join_from(tables.outcomes, tables.runs, runs.run_id == outcomes.run_id)
+        .where(outcomes.type == RESULT, outcomes.counted)
+    )
+    for column, values in (
+        (outcomes.device_id, chosen.devices),
+        (outcomes.workload, chosen.workloads),
+        (outcomes.stack, chosen.stacks),
+        (outcomes.scenario, chosen.scenarios),
+        (runs.sweep_id, chosen.sweeps),
+    ):
+        aged = aged.where(column.in_(sorted(values))) if values else aged
+    ranked = aged.subquery().c
+    return select(ranked.number).where(ranked.place <= repeats).order_by(ranked.number.desc())
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)  # of a damaged cell, it may be anything
 
 
 def _is_of(row: Row, device_id: str, before: float | None) -> bool:

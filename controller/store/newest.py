@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, null, or_, select
 
+from controller.contracts.audit import AUDIT, audit_of
 from controller.contracts.capability import DELEGATE_KNOBS
 from controller.contracts.catalog import Catalog
 from controller.contracts.records import PRECISION_KNOBS, REPEATS_KEPT, precision_of
@@ -23,6 +24,7 @@ TRIES = 2000
 """How many attempts are read for that, of all cells: as many as take a tenth of a second."""
 
 _KNOBS = tables.cells.c.knobs
+_AUDIT = _KNOBS[AUDIT].as_string()
 _PRECISION = func.coalesce(*(_KNOBS[name].as_string() for name in PRECISION_KNOBS))
 
 
@@ -46,7 +48,10 @@ def results_by_cell() -> Select[Any]:
         )
         .join_from(outcomes, runs, runs.c.run_id == outcomes.c.run_id)
         .join(cells)
-        .where(outcomes.c.type == "result", outcomes.c.counted, cells.c.versus.is_(null()))
+        .where(
+            *(outcomes.c.type == "result", outcomes.c.counted),
+            *(cells.c.versus.is_(null()), _AUDIT.is_(null())),
+        )
         .subquery()
     )
     kept = aged.c.place <= REPEATS_KEPT, aged.c.sweep_id == aged.c.newest_sweep
@@ -78,7 +83,8 @@ def newest_among(
     results: Sequence[tuple[Row, list[Row]]], catalog: Catalog
 ) -> list[tuple[Row, list[Row]]]:
     """Return the newest results of each kind, and their repeats, with their measurements."""
-    rows = [row for row, _ in results if row["counted"] and row["versus"] is None]
+    plain = (row for row, _ in results if row["counted"] and row["versus"] is None)
+    rows = [row for row in plain if not audit_of(row["knobs"])]
     chosen = set(newest_numbers(rows, catalog))
     return [one for one in results if one[0]["number"] in chosen]
 
@@ -136,6 +142,7 @@ def newest_asked(kind: str) -> Select[int]:
             outcomes.c.type == kind,
             outcomes.c.counted,
             cells.c.versus.is_(null()),
+            _AUDIT.is_(null()),
             or_(*(knob.is_not(None) for knob in asked)),
         )
         .group_by(

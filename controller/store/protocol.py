@@ -9,7 +9,13 @@ from controller.contracts.annotations import SweepAnnotations
 from controller.contracts.capability import Capability
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import DeviceHistoryEntry, RegisteredAgent, RegisteredDevice
-from controller.contracts.outcome_filter import OutcomeFilter, PageRequest, ResultPage
+from controller.contracts.outcome_filter import (
+    Chosen,
+    MeasuredKind,
+    OutcomeFilter,
+    PageRequest,
+    ResultPage,
+)
 from controller.contracts.records import (
     NewestResult,
     Spent,
@@ -69,10 +75,11 @@ class StoreWriter(Protocol):
         ...
 
 
-class StoreReader(Protocol):
-    """Everyone's interface; consistent within each call, never blocked by the writer.
+class FarmReader(Protocol):
+    """What commands and reports read: of the store's file on the head, or over the API elsewhere.
 
-    Damaged records are left out and reported; StoreDamaged is raised if nothing can be read.
+    Consistent within each call, and never blocked by the writer. Damaged records are left out and
+    reported; StoreDamaged is raised if nothing can be read.
     """
 
     def damage(self) -> list[str]:
@@ -115,18 +122,50 @@ class StoreReader(Protocol):
         """
         ...
 
+    def selected_failures(
+        self, wanted: OutcomeFilter, newest: int | None = None
+    ) -> tuple[list[StoredFailure], int]:
+        """Return the newest failures that a filter keeps, oldest first; and how many it keeps."""
+        ...
+
+    def failures(self, sweep_id: str | None = None) -> list[StoredFailure]:
+        """Return every failed attempt's failure, oldest first."""
+        ...
+
+    def fleet(self) -> tuple[list[RegisteredAgent], list[RegisteredDevice]]:
+        """Return all agents and devices ever registered, by id, but no forgotten devices."""
+        ...
+
+    def forgotten(self) -> list[RegisteredDevice]:
+        """Return the devices that a person removed; called once, at the controller's start."""
+        ...
+
+    def history(self, device_id: str) -> list[DeviceHistoryEntry]:
+        """Return a device's history with its attempts, oldest first."""
+        ...
+
+    def spent(self, since: float) -> list[Spent]:
+        """Return the device time of attempts that ended since a time; called once, at the start."""
+        ...
+
+    def took(self, cells: Iterable[Cell]) -> list[Took]:
+        """Return how long attempts with a result took that are like some cells, oldest first.
+
+        Of their workloads, stacks and scenarios; the newest few of each measured cell and device.
+        Called when a sweep is planned, or runs wait.
+        """
+        ...
+
+
+class StoreReader(FarmReader, Protocol):
+    """Everyone's interface on the head, where the file is."""
+
     def result_page(self, wanted: OutcomeFilter, asked: PageRequest) -> ResultPage:
         """Return a page of the results that a filter keeps; called where programs list results.
 
         Results that are stored between two calls neither hide nor repeat another. Raises
         StoreDamaged if an index is damaged.
         """
-        ...
-
-    def selected_failures(
-        self, wanted: OutcomeFilter, newest: int | None = None
-    ) -> tuple[list[StoredFailure], int]:
-        """Return the newest failures that a filter keeps, oldest first; and how many it keeps."""
         ...
 
     def newest_results(self, catalog: Catalog) -> list[NewestResult]:
@@ -143,10 +182,6 @@ class StoreReader(Protocol):
         For each device, workload, stack, delegate and number format. Called once, at the
         controller's start.
         """
-        ...
-
-    def failures(self, sweep_id: str | None = None) -> list[StoredFailure]:
-        """Return every failed attempt's failure, oldest first."""
         ...
 
     def begun_runs(self) -> list[Run]:
@@ -181,36 +216,31 @@ class StoreReader(Protocol):
         """
         ...
 
-    def fleet(self) -> tuple[list[RegisteredAgent], list[RegisteredDevice]]:
-        """Return all agents and devices ever registered, by id, but no forgotten devices."""
+    def newest_of_cells(
+        self, chosen: Chosen, repeats: int, most: int
+    ) -> tuple[list[StoredResult], bool]:
+        """Return the newest counted results of each chosen cell on each device, oldest first; and
+        whether there are more.
+
+        repeats: so many of each; most: of all together. Called where people compare. Raises
+        StoreDamaged if an index is damaged.
+        """
         ...
 
-    def forgotten(self) -> list[RegisteredDevice]:
-        """Return the devices that a person removed; called once, at the controller's start."""
+    def measured_kinds(self) -> list[MeasuredKind]:
+        """Return what any cell ever asked for, sorted; called where people choose among it."""
+        ...
+
+    def runs_beginning(self, text: str, most: int) -> list[str]:
+        """Return the ids of leased runs that begin with a text, sorted; called by a search."""
         ...
 
     def lost_agents(self) -> bool:
         """Return whether records of agents are damaged or missing; called once, at the start."""
         ...
 
-    def history(self, device_id: str) -> list[DeviceHistoryEntry]:
-        """Return a device's history with its attempts, oldest first."""
-        ...
-
     def tokens(self) -> list[Token]:
         """Return every token ever created, by name."""
-        ...
-
-    def spent(self, since: float) -> list[Spent]:
-        """Return the device time of attempts that ended since a time; called once, at the start."""
-        ...
-
-    def took(self, cells: Iterable[Cell]) -> list[Took]:
-        """Return how long attempts with a result took that are like some cells, oldest first.
-
-        Of their workloads, stacks and scenarios; the newest few of each measured cell and device.
-        Called when a sweep is planned, or runs wait.
-        """
         ...
 
 

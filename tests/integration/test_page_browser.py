@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -15,8 +16,8 @@ from tests.support.api import SECRETS, prepared
 from tests.support.chromium import chromium
 from tests.support.figures import Figure
 from tests.support.opened_pages import Opened, listening
-from tests.support.page import Farm, farm_with_page
-from tests.support.page_store import add_hostile, runs_in
+from tests.support.page import Farm, farm_with_page, page_served
+from tests.support.page_store import add_hostile, add_large, runs_in
 
 pytestmark = pytest.mark.integration
 
@@ -27,8 +28,22 @@ DRAWN = """new Promise(resolve => {
     ? requestIdleCallback(() => resolve(true)) : requestAnimationFrame(look);
   look();
 })"""
-PATHS = ("/", "/sweeps", "/sweeps/{sweep}", "/results", "/runs/{result}", "/runs/{failed}")
-Theme = Literal["light", "dark"]
+SETTLED = """new Promise(resolve => {
+  const drawn = () => requestIdleCallback(() => resolve(true));
+  requestAnimationFrame(() => requestAnimationFrame(drawn));
+})"""
+"""Whoever hears of another theme in the next frame has drawn its charts again."""
+PATHS = (
+    *("/", "/sweeps", "/sweeps/{sweep}", "/results", "/runs/{result}", "/runs/{failed}"),
+    *("/compare?device=host-1", "/devices/phone-1", "/search?q=host"),
+)
+FIRST_PAINT = """new Promise(resolve => {
+  new PerformanceObserver(list => {
+    const [first] = list.getEntriesByName("first-contentful-paint");
+    if (first) resolve(first.startTime / 1000);
+  }).observe({type: "paint", buffered: true});
+})"""
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,49 +73,79 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
         yield Shown(farm, {"sweep": record.sweep_id, **dict(zip(names, runs, strict=False))})
 
 
-def signed_in(context: BrowserContext, shown: Shown, to: str = "/") -> Page:
+def serious(page: Page, only: Sequence[str] = ()) -> list[str]:
+    """Return what axe finds on a page that is serious or critical; only: by these rules."""
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright",
+        reason="axe-playwright-python is missing; get it with: make setup",
+    )
+    options = {"resultTypes": ["violations"], **({"runOnly": only} if only else {})}
+    found = axe.Axe().run(page, options=options).response["violations"]
+    return [
+        f"{rule['id']} ({rule['impact']}): {node['target'][0]}"
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+
+
+def signed_in(context: BrowserContext, address: str) -> Page:
     """Open a page, which leads to the form, and sign in there by keyboard."""
     page = context.new_page()
-    page.goto(shown.at(to))
+    page.goto(address)
     expect(page.get_by_label("Token")).to_be_focused()
     page.keyboard.type(SECRETS[Scope.SUBMITTER])
     page.keyboard.press("Enter")
-    page.wait_for_url(shown.at(to))
+    page.wait_for_url(address)
     return page
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_pages_complain_of_nothing_and_ask_nobody_else(
-    browser: Browser, shown: Shown, width: int, theme: Theme
+    browser: Browser, shown: Shown, width: int
 ) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
-    page = signed_in(context, shown)
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    page = signed_in(context, shown.at("/"))
     for path in PATHS:
         opened: Opened = listening(context.new_page())
         opened.page.goto(shown.at(path))
         assert opened.page.evaluate(DRAWN)
+        wide = opened.measure("[document.documentElement.scrollWidth, innerWidth]")
+        assert wide == [width, width], path
+        for what in ("overflowing()", "overlaps()", "unreadableTables()"):
+            assert opened.measure(what) == [], (path, what)
+        for theme in THEMES:
+            opened.page.emulate_media(color_scheme=theme)
+            assert opened.page.evaluate(SETTLED)
+            assert opened.measure(f"faintTexts({CONTRAST})") == [], (path, theme)
+            rules = () if theme == "light" else ("color-contrast",)  # all that colours change
+            assert serious(opened.page, rules) == [], (path, theme)
+        opened.page.emulate_media(media="print")
+        assert opened.measure("overflowing()") == [], path
+        expect(opened.page.get_by_role("button", name="Sign out")).to_be_hidden()
         assert opened.complaints == []
         others = [url for url in opened.requests if not url.startswith((shown.farm.url, "data:"))]
         assert others == []
-        wide = opened.measure("[document.documentElement.scrollWidth, innerWidth]")
-        assert wide == [width, width], path
-        for what in ("overflowing()", "overlaps()", f"faintTexts({CONTRAST})"):
-            assert opened.measure(what) == [], (path, what)
-        assert opened.measure("unreadableTables()") == [], path
         opened.page.close()
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_url("**/sign-in")
+    assert serious(page) == []
     page.goto(shown.at("/sweeps"))
     expect(page.get_by_label("Token")).to_be_visible()
     context.close()
+
+
+def test_what_axe_finds_is_seen(browser: Browser) -> None:
+    with browser.new_page() as page:
+        page.set_content("<html lang=en><title>x</title><main><h1>x</h1><button></button></main>")
+        assert serious(page) == ["button-name (critical): button"]
 
 
 def test_a_sweep_is_cancelled_and_who_follows_it_sees_that(
     browser: Browser, shown: Shown, figure: Figure
 ) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    page = signed_in(context, shown, "/sweeps/{sweep}")
+    page = signed_in(context, shown.at("/sweeps/{sweep}"))
     opened, follower = listening(page), listening(context.new_page())
     follower.page.goto(shown.at("/sweeps/{sweep}"))
     followed = follower.page.locator("#progress")
@@ -126,7 +171,7 @@ def test_who_follows_a_link_from_elsewhere_is_still_signed_in(
 ) -> None:
     """A cookie that is SameSite=Strict is not sent with such a link's own request."""
     context = browser.new_context()
-    signed_in(context, shown)
+    signed_in(context, shown.at("/"))
     page = context.new_page()
     page.route(
         "http://elsewhere.example/",
@@ -139,3 +184,29 @@ def test_who_follows_a_link_from_elsewhere_is_still_signed_in(
     page.wait_for_url(shown.at("/sweeps"))
     expect(page.get_by_role("heading", name="Sweeps")).to_be_visible()
     context.close()
+
+
+@pytest.mark.hardware
+def test_pages_of_a_large_store_paint_within_a_second(
+    browser: Browser, tmp_path: Path, figure: Figure
+) -> None:
+    """Times the wall, so it wants a machine with nothing else to do.
+
+    100,000 results of 20 devices and 10 workloads; storing them takes minutes.
+    """
+    home = prepared(tmp_path / "home", sweeps=1)
+    add_large(home, 100_000)
+    with page_served(home) as api, browser.new_context() as context:
+        page = signed_in(context, f"{api.url}/")
+        for path, promised in (("/", 1), ("/sweeps", 1), ("/results?stack=torch", 1)):
+            page.goto(api.url + path)
+            figure(f"seconds until {path} paints first", page.evaluate(FIRST_PAINT), str(promised))
+        page.goto(api.url + "/sweeps")
+        page.locator("tbody a[href^='/sweeps/']").first.click()
+        page.wait_for_url("**/sweeps/large-*")
+        figure("seconds until a sweep paints first", page.evaluate(FIRST_PAINT), "1")
+        page.goto(api.url + "/compare")
+        assert page.locator(".ranking tbody tr").count() == 200
+        figure(
+            "seconds until 20 devices × 10 workloads paint first", page.evaluate(FIRST_PAINT), "2"
+        )

@@ -33,6 +33,8 @@ SECRETS: Final[Mapping[Scope, str]] = {
     Scope.SUBMITTER: "50" * 32,
     Scope.ADMINISTRATOR: "5a" * 32,
 }
+REVOKED: Final = "4e" * 32
+"""The secret of a token that was revoked."""
 UNLIMITED: Final = Rate(per_s=1e6, burst=1_000_000)
 
 
@@ -92,6 +94,8 @@ def prepared(folder: Path, *, sweeps: int = 4) -> Home:
         for scope, secret in SECRETS.items():
             token = Token(name=scope, digest=digest_of(secret), created_at=1.0, scope=scope)
             store.save_token(token)
+        revoked = Token(name="former", digest=digest_of(REVOKED), created_at=1.0, revoked_at=2.0)
+        store.save_token(revoked)
     write_private(home.api_token, ADMIN_TOKEN)
     return home
 
@@ -151,7 +155,7 @@ class Described:
             return f"{answer.status_code} has a body" if answer.content else ""
         if kind not in content:
             return f"{answer.status_code} is {kind}"
-        if kind == "text/plain":
+        if not kind.endswith("json"):
             return ""
         schema = {**content[kind]["schema"], "components": self.document["components"]}
         faults = jsonschema.Draft202012Validator(schema).iter_errors(answer.json())

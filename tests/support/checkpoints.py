@@ -6,8 +6,10 @@ the state dicts that torchvision publishes, apart from the project's own model.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -51,6 +53,11 @@ def classifier(backbone: str, classes: int, seed: int, counters: bool = True) ->
 
 def detector(backbone: str, classes: int, seed: int, old: bool = False) -> State:
     """Return a trained-looking RetinaNet of torchvision's names; `old`: those before 0.12."""
+    return copy.deepcopy(_detector(backbone, classes, seed, old))
+
+
+@lru_cache(maxsize=2)
+def _detector(backbone: str, classes: int, seed: int, old: bool) -> State:
     kept = classifier(backbone, 1, seed, counters=False)
     state = {f"backbone.body.{n}": t for n, t in kept.items() if not n.startswith("fc.")}
     generator = torch.Generator().manual_seed(seed + 1)

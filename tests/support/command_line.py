@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from controller.cli.main import main
+from tests.support.forked_cli import forked
 from tests.support.waiting import PATIENCE_S
 
 
@@ -53,9 +54,17 @@ def _called(
 def benchfarm(
     home: Path, *arguments: str, stdin: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
+    """Call the command line in a process of its own, which need not load it."""
+    return forked(arguments, _environ(home), stdin, PATIENCE_S)
+
+
+def installed(home: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     """Call the installed command."""
     command = [str(Path(sys.executable).with_name("benchfarm")), *arguments]
-    environ = {**os.environ, "BENCHFARM_HOME": str(home)}
     return subprocess.run(
-        command, env=environ, input=stdin, capture_output=True, timeout=PATIENCE_S
+        command, env=_environ(home), input=b"", capture_output=True, timeout=PATIENCE_S
     )
+
+
+def _environ(home: Path) -> dict[str, str]:
+    return {**os.environ, "BENCHFARM_HOME": str(home)}

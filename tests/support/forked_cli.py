@@ -1,7 +1,8 @@
 """The command line without the second that its modules take to load: forks of a process that has
 loaded them. Each call is a process of its own, with its own environment, folder and files.
 
-Calls that are to show how the installed command starts do not come here.
+Calls that are to show how the installed command starts do not come here, nor do those that start
+their own program again: up, agent start.
 """
 
 from __future__ import annotations

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Final
 
 from controller.contracts.annotations import Note, SweepAnnotations
-from controller.contracts.device import DeviceHistoryEntry, DeviceLife, DeviceState, Hold
+from controller.contracts.device import (
+    DeviceHistoryEntry,
+    DeviceLife,
+    DeviceState,
+    Hold,
+    RegisteredDevice,
+)
 from controller.contracts.records import SweepRecord
 from controller.contracts.result import Failure, Result, Validity
 from controller.contracts.run import Run
@@ -17,6 +25,9 @@ from controller.store.sqlite import SqliteStore
 from tests.support.store_examples import AGENT, CPU, PHONE, failure, grant, report, result
 
 HOSTILE: Final = "</title></script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202e"
+REPEATS: Final = 50
+"""Of each cell of a sweep of a large store."""
+BATCH: Final = 2000
 USER: Final = "submitter"
 """The user whose token of this scope `prepared` stores."""
 
@@ -84,3 +95,50 @@ def add_hostile(home: Home) -> SweepRecord:
             store.save_runs([report(leased.run, outcome, now=2002.0 + 10 * number)])
         store.save_runs([grant(runs[3], host, 2100.0)])
     return record
+
+
+def add_large(home: Home, results: int, devices: int = 20, workloads: int = 10) -> None:
+    """Store so many VALID results: of each workload on each device, in sweeps of all of them."""
+    fleet = [
+        CPU.model_copy(update={"device": CPU.device.model_copy(update={"id": f"cpu-{number:02}"})})
+        for number in range(devices)
+    ]
+    numbers = random.Random(0)
+    with closing(SqliteStore.open(home.store)) as store:
+        store.save_agent(AGENT, fleet, [])
+        for generation in range(1, 1 + -(-results // (devices * workloads * REPEATS))):
+            _add_sweep(store, generation, fleet, workloads, numbers)
+
+
+def _add_sweep(
+    store: SqliteStore,
+    generation: int,
+    fleet: Sequence[RegisteredDevice],
+    workloads: int,
+    numbers: random.Random,
+) -> None:
+    names = [f"w{number}" for number in range(workloads)]
+    said = {"name": "large", "workload": names, "stack": "torch", "scenario": "training"}
+    sweep = Sweep.model_validate({**said, "repeats": REPEATS})
+    sweep_id = sweep.sweep_id(generation)
+    record = SweepRecord(
+        sweep_id=sweep_id, sweep=sweep, generation=generation, submitted_at=2000.0 + generation
+    )
+    cells = [
+        Cell(workload=name, stack="torch", scenario="training", knobs={}, selector=device.device.id)
+        for name in names
+        for device in fleet
+    ]
+    runs = store.add_sweep(record, runs_of(sweep, sweep_id, cells, now=2000.0))
+    for begin in range(0, len(runs), BATCH):
+        leased = [
+            grant(run, fleet[(begin + place) % len(fleet)], 3000.0 + generation)
+            for place, run in enumerate(runs[begin : begin + BATCH])
+        ]
+        store.save_runs(leased)
+        store.save_runs(
+            [
+                report(change.run, result(numbers.lognormvariate(0, 0.05)), now=3001.0 + generation)
+                for change in leased
+            ]
+        )

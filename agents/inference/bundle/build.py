@@ -55,6 +55,7 @@ CONTENTS: Final = "BUNDLE.json"
 IMPORTED: Final = (
     "agents/host/cpu_watch.py",
     "agents/host/strain.py",
+    "controller/loadgen/audit_pattern.py",
     "controller/loadgen/logs.py",
     "models/mobile/decoding.py",
     "models/mobile/pixels.py",

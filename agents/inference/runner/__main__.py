@@ -13,8 +13,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from agents.inference.runner.audited import (
+    batched_session_of,
+    batched_warmth_of,
+    session_of,
+    warmth_of,
+)
 from agents.inference.runner.batched_model import BatchedModel
-from agents.inference.runner.batched_session import BatchedSession, batch_sizes, warm_up_batches
+from agents.inference.runner.batched_session import batch_sizes
 from agents.inference.runner.dataset import Dataset
 from agents.inference.runner.faults import (
     RunnerFault,
@@ -26,7 +32,6 @@ from agents.inference.runner.images import read_dataset
 from agents.inference.runner.measuring import Prepared, measured
 from agents.inference.runner.messages import MessageWriter
 from agents.inference.runner.model import TfliteModel
-from agents.inference.runner.session import Session, warm_up
 from agents.inference.runner.spec import AT_ONCE, RunSpec
 from agents.inference.runner.thread_use import ThreadUse
 from agents.inference.runner.window import Window, available_bytes
@@ -73,9 +78,11 @@ def _single(spec: RunSpec, messages: MessageWriter) -> Prepared:
     dataset, window = _dataset(spec, model)
     messages.progress("warm-up", 0, 1, {})
     used = ThreadUse.now()
-    warmth = warm_up(model, model.prepare(dataset[0]))
-    facts = {**_facts(spec, model), **window.facts(), "threads_used": used.threads_since()}
-    return Prepared(Session(model, dataset, window.limit(spec)), warmth, len(dataset), facts)
+    warmth = warmth_of(spec, model, model.prepare(dataset[0]))
+    worked = used.threads_since() if warmth.runs else None
+    facts = {**_facts(spec, model), **window.facts(), "threads_used": worked}
+    session = session_of(model, dataset, window.limit(spec))
+    return Prepared(session, warmth, len(dataset), facts)
 
 
 def _batched(spec: RunSpec, messages: MessageWriter) -> Prepared:
@@ -85,15 +92,18 @@ def _batched(spec: RunSpec, messages: MessageWriter) -> Prepared:
     sizes = batch_sizes(spec.queried_at_once, spec.batch_size)
     messages.progress("warm-up", 0, 1, {})
     used = ThreadUse.now()
-    warmth = warm_up_batches(model, model.prepare(dataset[0]), sizes)
-    facts = {**_facts(spec, model.largest), **window.facts(), "threads_used": used.threads_since()}
-    session = BatchedSession(model, dataset, spec, sizes[0])
+    warmth = batched_warmth_of(spec, model, model.prepare(dataset[0]), sizes)
+    worked = used.threads_since() if warmth.runs else None
+    facts = {**_facts(spec, model.largest), **window.facts(), "threads_used": worked}
+    session = batched_session_of(model, dataset, spec, sizes[0])
     return Prepared(session, warmth, len(dataset), {**facts, AT_ONCE: sizes[0]})
 
 
 def _dataset(spec: RunSpec, model: TfliteModel) -> tuple[Dataset, Window]:
     """Return the data set, and how much of it the memory holds beside the model."""
     wanted, free = spec.performance_sample_count, available_bytes()
+    if spec.audit and free is not None:
+        free //= 2  # it holds copies of samples, too
     if not spec.dataset:
         window = Window.of(wanted, model.sample_bytes, free)
         return Dataset(model.made_up(window.samples)), window

@@ -21,6 +21,7 @@ from agents.inference.runner.sampler import FILE, sampling
 from agents.inference.runner.session import Session, WarmUp, expected_samples
 from agents.inference.runner.spec import RunSpec
 from controller.loadgen import logs
+from controller.loadgen.audit_pattern import FILE as AUDIT
 
 LATENCIES: Final = "latencies_ns.npy"
 Tell = Callable[[str, int, int, Mapping[str, float]], None]
@@ -53,6 +54,8 @@ def measured(spec: RunSpec, tell: Tell, prepare: Callable[[], Prepared]) -> dict
         _measure(prepared, spec, tell)
     latencies = np.frombuffer(prepared.session.latencies_ns, dtype=np.int64)
     np.save(folder / LATENCIES, latencies)
+    if spec.audit and spec.mode == "performance":
+        np.save(folder / AUDIT, np.array(prepared.session.audit_ns, dtype=np.int64))
     try:
         return _logged(spec, prepared, {**rested, "sampler_cpu_share": sampler.cpu_share})
     except logs.LogUnreadable as error:
@@ -142,6 +145,7 @@ def _environment(spec: RunSpec, log: logs.DetailLog, prepared: Prepared) -> Mapp
         "ended_at_longest": spec.mode == "performance" and logs.ended_at_longest(log),
         "loadgen_seeds": logs.seeds(log),
         **prepared.facts,
+        **session.facts(),
     }
 
 
@@ -166,6 +170,8 @@ def _artefacts(spec: RunSpec, folder: Path) -> Mapping[str, str]:
         files["loadgen_accuracy"] = logs.ACCURACY
     elif spec.sampling_s:
         files["conditions"] = FILE
+    if spec.audit and spec.mode == "performance":
+        files["audit"] = AUDIT
     if spec.watch_host and spec.mode == "performance":
         files["host_use"] = host_use.FILE
     return {name: str(folder / file) for name, file in files.items()}

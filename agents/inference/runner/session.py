@@ -6,7 +6,7 @@ import array
 import queue
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -99,6 +99,15 @@ class Session:
                 loadgen.DestroySUT(system)
         if self._fault is not None:
             raise self._fault
+
+    @property
+    def audit_ns(self) -> array.array[int]:
+        """The time of each full batch of an audit's run, a sample, in order; else none."""
+        return array.array("q")
+
+    def facts(self) -> Mapping[str, object]:
+        """Return what it adds to a result's environment."""
+        return {}
 
     def _load(self, indices: list[int]) -> None:
         try:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from agents.inference.runner.answers import ANSWERS
 from agents.inference.runner.faults import spec_invalid
+from controller.loadgen.audit_pattern import AUDITS
 from models.mobile.pixels import Fitting
 
 AT_ONCE: Final = "samples_at_once"
@@ -26,6 +27,7 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "executor": EXECUTORS,
     "answer": tuple(ANSWERS),
     "input_fit": FITS,
+    "audit": ("", *AUDITS),
 }
 _AT_LEAST_ONE: Final = (
     "batch_size",
@@ -128,6 +130,8 @@ class RunSpec:
     """Seconds of sampled rest before the model is loaded, in performance mode."""
     watch_host: bool = False
     """Record the use of the cores and the machine's strain in performance mode; for servers."""
+    audit: str = ""
+    """What the run is an audit of: see controller/loadgen/audit_pattern.py; empty: of nothing."""
     die_with_stdin: bool = False
     """End when standard input closes, since then whoever started the run is gone."""
 

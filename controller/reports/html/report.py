@@ -24,23 +24,26 @@ from controller.reports.views.notes import quality_notes
 
 def report_html(view: ReportView) -> str:
     """Return a report as one self-contained HTML file."""
+    return render(report_page(view))
+
+
+def report_page(view: ReportView) -> Page:
+    """Return the parts of a report's page, for a file or for a server's own layout."""
     charts = {ranking.anchor: list(_charts(ranking)) for ranking in view.rankings}
     charts["compared"] = [pairs_chart(compared) for compared in view.compared]
-    return render(
-        Page(
-            title=view.title,
-            description=view.description,
-            template="report.html",
-            contents=_contents(view),
-            charts=[chart for of_ranking in charts.values() for chart in of_ranking],
-            context={
-                "view": view,
-                "anchors": {name: [chart.anchor for chart in of] for name, of in charts.items()},
-                **FIGURES,
-                "quality_notes": quality_notes,
-                "needed": percent(PRECISION),
-            },
-        )
+    return Page(
+        title=view.title,
+        description=view.description,
+        template="report.html",
+        contents=_contents(view),
+        charts=[chart for of_ranking in charts.values() for chart in of_ranking],
+        context={
+            "view": view,
+            "anchors": {name: [chart.anchor for chart in of] for name, of in charts.items()},
+            **FIGURES,
+            "quality_notes": quality_notes,
+            "needed": percent(PRECISION),
+        },
     )
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from controller.contracts.audit import audit_of
 from controller.contracts.base import digest
 from controller.contracts.catalog import Catalog
 from controller.contracts.imported import ImportedResult
@@ -109,10 +110,11 @@ def board_view(
 
 
 def _shown(data: BoardData, catalog: Catalog) -> tuple[list[StoredResult], list[StoredFailure]]:
-    """Return outcomes without those that were profiled, or that this release can't rank."""
+    """Return outcomes without profiled runs, audits, and what this release can't rank."""
 
     def is_shown(origin: OutcomeOrigin) -> bool:
-        return origin.scenario in catalog.scenarios and origin.run_id not in data.profiled
+        plain = origin.run_id not in data.profiled and not audit_of(origin.knobs)
+        return plain and origin.scenario in catalog.scenarios
 
     results = [r for r in data.results if is_shown(r) and r.profile is None]
     return results, [f for f in data.failures if is_shown(f)]
@@ -127,6 +129,8 @@ def _left_out(data: BoardData, catalog: Catalog) -> Iterator[str]:
     profiled = sum(r.profile is not None or r.run_id in data.profiled for r in known)
     if profiled:
         yield f"{_results(profiled)} left out: profiled runs are ranked with nothing."
+    if audits := sum(bool(audit_of(r.knobs)) for r in known):
+        yield f"{_results(audits)} left out: audits show something of other results."
     if paired := sum(r.versus is not None for r in known):
         yield f"{_results(paired)} left out: paired comparisons rank no cell."
     if late := sum(not r.counted for r in known):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from controller.api.paging import cursor_of
 from controller.api.queries import PageQuery, ResultQuery
-from controller.api.routes import READS, WRITES
+from controller.api.routes import EXPORTS, READS, WRITES
 from controller.contracts.records import Scope
 from tests.support.api import Described, Served, prepared, served
 from tests.support.store_examples import runs_for, sweep_record
@@ -23,7 +24,10 @@ RECORD = sweep_record(generation=2, repeats=12)
 DESCRIBED = Described()
 
 IDS = st.sampled_from(
-    [RECORD.sweep_id, runs_for(RECORD)[0].run_id, runs_for(RECORD)[4].run_id, "none", "a/b", "\x00"]
+    [
+        *(RECORD.sweep_id, runs_for(RECORD)[0].run_id, runs_for(RECORD)[4].run_id, "phone-1"),
+        *("none", "a/b", "\x00"),
+    ]
 )
 WORDS = st.one_of(
     st.sampled_from(
@@ -55,10 +59,15 @@ GOOD = {
     "kind": ["android"],
     "sort": ["stored", "-started", "-submitted"],
     "workload": ["retinanet"],
+    "a": ["eager"],
+    "b": ["eager"],
+    "format": ["jsonl", "parquet"],
+    "knobs": ['{"precision": "fp32"}', "{}"],
     "sweep": [RECORD.sweep_id],
 }
 """Values that parameters of these names may have."""
 ROUTES = [("GET", route.path, [*route.query.model_fields]) for route in READS]
+ROUTES += [("GET", route.path, [*route.query.model_fields]) for route in EXPORTS]
 ROUTES += [("GET", "/openapi.json", [])]
 WRITTEN = [(write.method, write.path) for write in WRITES]
 
@@ -75,16 +84,15 @@ def requests(draw: st.DrawFn) -> tuple[str, str, list[tuple[str, str]], dict[str
     _, route, known = draw(st.sampled_from(ROUTES))
     names = st.sampled_from([*known, *known, "cursor", "x"]) | st.text(max_size=5)
     path = route
-    for name in ("sweep_id", "run_id"):
-        path = path.replace(f"{{{name}}}", quote(draw(IDS), safe=""))
+    path = re.sub(r"\{\w+\}", lambda _: quote(draw(IDS), safe=""), path)
     fitting = [name for name in sorted(GOOD) if name in known]
     odd = st.tuples(names, WORDS | CURSORS)
     good = st.sampled_from(fitting or ["x"]).flatmap(
         lambda name: st.tuples(st.just(name), st.sampled_from(GOOD.get(name, ["x"])))
     )
     pairs = draw(st.lists(good if draw(st.booleans()) else odd, max_size=3))
-    if route == "/runs" and draw(st.booleans()):
-        pairs.append(("sweep", RECORD.sweep_id))
+    if "workload" in known and draw(st.booleans()):
+        pairs += [(name, GOOD[name][0]) for name in ("workload", "a", "b") if name in known]
     headers = {}
     if draw(st.booleans()):
         text = st.text(
@@ -136,7 +144,7 @@ def test_every_answer_to_a_write_is_documented(api: Served) -> None:
     @given(st.sampled_from(WRITTEN), BODIES, st.sampled_from([*Scope, None]), IDS)
     def check(route: tuple[str, str], body: object, scope: Scope | None, id_: str) -> None:
         method, template = route
-        path = template.replace("{sweep_id}", quote(id_, safe=""))
+        path = re.sub(r"\{\w+\}", quote(id_, safe=""), template)
         content = json.dumps(body) if method == "POST" else ""
         headers = {"Content-Type": "application/json"} if content else {}
         answer = api.ask(method, path, scope, content=content, headers=headers)

@@ -103,7 +103,6 @@ def test_lists_are_the_same_on_a_laptop_as_on_the_head(laptop: Laptop) -> None:
     devices = json.loads(laptop.prints("device", "list", "--json"))
     assert [one["device"]["id"] for one in devices] == ["host-1", "phone-1"]
     assert "phone-1" in laptop.prints("device", "list")
-    assert "nothing is stored" in laptop.prints("results", "list", "--workload", "none")
 
 
 def test_another_fingerprint_is_refused_and_nothing_is_kept(laptop: Laptop) -> None:
@@ -206,21 +205,6 @@ def test_a_certificate_that_has_expired_is_not_called_another_one(tmp_path: Path
         text = old.certificate.read_text()
         with pytest.raises(UserError, match="its certificate has expired"):
             ApiClient(FarmContext(url=api.url, token=TOKEN, certificate=text)).check()
-
-
-def test_what_has_no_answer_elsewhere_says_so(laptop: Laptop) -> None:
-    laptop.log_in()
-    for call in (
-        ("results", "list", "--tag", "paper"),
-        ("results", "list", "--failures"),
-        ("results", "list", "--since", "2d"),
-        ("results", "show", "x"),
-        ("agent", "list"),
-        ("sweep", "status"),
-        ("sweep", "cancel", "x"),
-    ):
-        said = laptop.complains(*call, BENCHFARM_CONTEXT="default")
-        assert "default" in said, said
 
 
 @pytest.mark.parametrize("scheme", ["HTTPS", "Https"])

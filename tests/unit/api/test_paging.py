@@ -32,7 +32,9 @@ def walk(items: set[Key], added: list[Key], limit: int, *, descending: bool) -> 
         asked = SweepQuery(
             limit=limit, cursor=cursor, sort="-submitted" if descending else "submitted"
         )
-        page, cursor = page_of(items, lambda key: key, (float, str), asked, descending=descending)
+        page, cursor = page_of(
+            *(items, lambda key: key, (float, str), asked), descending=descending, size=len
+        )
         seen += page
         if cursor is None:
             return seen

@@ -167,7 +167,7 @@ def test_a_tag_changes_with_what_is_stored(tmp_path: Path) -> None:
         ("/results", {"cursor": "x"}, "cursor"),
         ("/results", {"device": "x" * 201}, "device"),
         ("/results", {"user": "ann"}, "user"),
-        ("/runs", {}, "sweep"),
+        ("/took", {}, "workload"),
         ("/sweeps/x", {"limit": "1"}, "limit"),
         ("/openapi.json", {"format": "yaml"}, "format"),
     ],

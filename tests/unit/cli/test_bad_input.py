@@ -14,7 +14,7 @@ from controller.contracts.version import installed_version
 from controller.runtime.home import Home
 from controller.runtime.joining import sole_supervisor
 from controller.store.sqlite import SqliteStore
-from tests.support.command_line import benchfarm, complaint_of
+from tests.support.command_line import benchfarm, complaint_of, installed
 
 GOOD = b"name: x\nworkload: retinanet_resnext50\nstack: torch\nscenario: training\n"
 COMPARE = ("compare", "torch", "torch:precision=bf16")
@@ -200,7 +200,7 @@ def test_argument_that_is_not_utf_8(arguments: tuple[str, ...], tmp_path: Path) 
 def test_bad_call_that_another_process_sees(
     arguments: tuple[str, ...], expected: str, tmp_path: Path
 ) -> None:
-    done = benchfarm(tmp_path, *arguments)
+    done = installed(tmp_path, *arguments)
     complaint = done.stderr.decode()
     assert (done.returncode, done.stdout) == (2, b""), complaint
     assert (expected in complaint, complaint.count("\n")) == (True, 1), complaint
@@ -297,7 +297,7 @@ def test_standard_output_that_is_full(arguments: tuple[str, ...], tmp_path: Path
 
 
 def test_release_is_told(tmp_path: Path) -> None:
-    done = benchfarm(tmp_path, "--version")
+    done = installed(tmp_path, "--version")
     assert done.stdout.decode() == f"benchfarm {installed_version()}\n"
 
 

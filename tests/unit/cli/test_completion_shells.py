@@ -13,7 +13,7 @@ import pytest
 
 from controller.store.sqlite import SqliteStore
 from tests.support import store_examples
-from tests.support.command_line import benchfarm
+from tests.support.command_line import installed
 from tests.support.terminal import interactive
 from tests.support.waiting import PATIENCE_S
 
@@ -151,7 +151,7 @@ def test_fish_offers_names_as_they_are(environ: dict[str, str], tmp_path: Path) 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_script_is_printed_for_each_shell(shell: str, tmp_path: Path) -> None:
-    printed = benchfarm(tmp_path, "completion", shell)
+    printed = installed(tmp_path, "completion", shell)
     assert (printed.returncode, printed.stderr) == (0, b"")
     assert b"_BENCHFARM_COMPLETE=complete_" in printed.stdout
     program = shutil.which(shell)
@@ -160,6 +160,6 @@ def test_a_script_is_printed_for_each_shell(shell: str, tmp_path: Path) -> None:
 
 
 def test_another_shell_is_refused(tmp_path: Path) -> None:
-    refused = benchfarm(tmp_path, "completion", "tcsh")
+    refused = installed(tmp_path, "completion", "tcsh")
     assert (refused.returncode, refused.stdout) == (2, b"")
     assert refused.stderr.count(b"\n") == 1

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from controller.contracts.checks import Check, Health, worst_first
-from tests.support.command_line import benchfarm
+from tests.support.command_line import installed
 
 TOPICS = {
     *("Python", "home", "memory", "limits", "clock", "ports", "Prometheus", "adb", "compiler"),
@@ -19,7 +19,7 @@ def test_this_host_is_looked_at_and_a_planted_fault_is_its_exit_status(tmp_path:
     home.mkdir(mode=0o700)
     (home / "ray-token").write_text("secret")
     (home / "ray-token").chmod(0o644)  # planted: everybody can read it
-    ended = benchfarm(home, "doctor", "--json")
+    ended = installed(home, "doctor", "--json")
     assert (ended.returncode, ended.stderr) == (1, b"")
     found = [Check.model_validate(one) for one in json.loads(ended.stdout)]
     assert {check.what for check in found} >= TOPICS | {"tokens"}

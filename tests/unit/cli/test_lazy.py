@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from controller.cli.commands import COMMANDS, Group, Verb
-from tests.support.command_line import benchfarm
+from tests.support.command_line import installed
 
 ROOT = Path(__file__).parents[3]
 CLI = ROOT / "controller/cli"
@@ -85,8 +85,8 @@ def test_help_cuts_no_line_and_loads_no_command(tmp_path: Path, arguments: list[
 
 @pytest.mark.parametrize("arguments", [[], ["sweep"]], ids=str)
 def test_a_call_without_a_verb_shows_help_as_an_error(tmp_path: Path, arguments: list[str]) -> None:
-    ended = benchfarm(tmp_path, *arguments)
-    helped = benchfarm(tmp_path, *arguments, "--help")
+    ended = installed(tmp_path, *arguments)
+    helped = installed(tmp_path, *arguments, "--help")
     assert (ended.returncode, ended.stdout) == (2, b"")
     assert ended.stderr.strip() == helped.stdout.strip()
     assert (helped.returncode, helped.stderr) == (0, b"")
@@ -102,7 +102,7 @@ def test_a_call_without_a_verb_shows_help_as_an_error(tmp_path: Path, arguments:
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, arguments: list[str], said: str) -> None:
-    ended = benchfarm(tmp_path, *arguments)
+    ended = installed(tmp_path, *arguments)
     assert (ended.returncode, ended.stdout) == (2, b"")
     assert ended.stderr.decode().endswith(f"{said}\n")
     assert ended.stderr.count(b"\n") == 1

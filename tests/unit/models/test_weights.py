@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import pickle
 import zipfile
 from argparse import Namespace
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,12 @@ def saved(folder: Path, content: object, name: str = "weights.pth") -> Path:
 
 
 def retinanet(backbone: str = "resnext50_32x4d", classes: int = CLASSES) -> RetinaNet:
+    """Return a copy; drawing all weights takes five times as long."""
+    return copy.deepcopy(_drawn(backbone, classes))
+
+
+@lru_cache(maxsize=2)
+def _drawn(backbone: str, classes: int) -> RetinaNet:
     with seeded(0):
         return RetinaNet(classes, 3, backbone)
 

@@ -19,10 +19,13 @@ from tests.support.api import Served, prepared
 from tests.support.page import browser, form_key_of, page_served
 from tests.support.page_store import HOSTILE, add_hostile, runs_in
 from tests.support.store_examples import grant, report, result
+from tests.support.waiting import eventually
 
 ALL = (
     *("/", "/sweeps", "/sweeps/{sweep}", "/results", "/results?validity=INVALID"),
     *("/runs/{result}", "/runs/{invalid}", "/runs/{failed}", "/runs/{queued}", "/sign-in"),
+    *("/compare", "/compare?device=host-1&workload=retinanet_resnext50", "/sweeps/{sweep}/report"),
+    *("/devices/host-1", "/devices/phone-1", "/search", "/search?q=hostile", "/search?q=<script>"),
 )
 PARTS = ("/live/fleet", "/live/queue", "/live/sweeps/{sweep}", "/live/sweeps/{sweep}/queue")
 
@@ -95,7 +98,12 @@ def test_no_text_is_markup_and_nothing_is_inline(
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/sweeps/{sweep}", "/results", "/runs/{invalid}", "/runs/{failed}"]
+    "path",
+    [
+        *("/", "/sweeps/{sweep}", "/results", "/runs/{invalid}", "/runs/{failed}"),
+        *("/devices/phone-1", "/devices/host-1", "/sweeps/{sweep}/report"),
+        "/compare",
+    ],
 )
 def test_hostile_texts_are_shown_as_texts(farm: Farm, viewer: httpx.Client, path: str) -> None:
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in viewer.get(farm.at(path)).text
@@ -164,14 +172,17 @@ def test_lists_are_read_page_by_page(farm: Farm, viewer: httpx.Client) -> None:
     [
         *(("/nothing", 404), ("/sweeps/none", 404), ("/runs/none", 404), ("/live/sweeps/x", 404)),
         *(("/results?validity=GOOD", 422), ("/results?x=1", 422), ("/results?cursor=x", 422)),
+        *(("/devices/none", 404), ("/sweeps/none/report", 404), ("/compare?x=1", 422)),
+        *(("/compare?device=" + "x" * 201, 422), ("/search?q=" + "x" * 101, 422)),
+        *(("/devices/host-1?before=x", 422), ("/sweeps/{sweep}/report?x=1", 422)),
         *(("/static/0000000000000000/page.css", 404), ("/static/x/../../x", 404)),
         *(("/runs/%3Cscript%3E", 404), ("/sweeps/%E2%80%AE", 404)),
     ],
 )
 def test_what_is_not_there_is_a_page_that_says_so(
-    viewer: httpx.Client, path: str, status: int
+    farm: Farm, viewer: httpx.Client, path: str, status: int
 ) -> None:
-    page = viewer.get(path)
+    page = viewer.get(farm.at(path) if "{" in path else path)
     assert page.status_code == status
     assert page.headers["Content-Type"].startswith("text/html")
     assert "<script>" not in page.text
@@ -186,7 +197,7 @@ def test_a_page_that_has_not_changed_is_not_sent_again(farm: Farm, viewer: httpx
     assert (again.status_code, again.content) == (304, b"")
 
 
-def test_what_changes_is_there_at_the_next_look(tmp_path: Path) -> None:
+def test_what_changes_is_there_after_a_moment(tmp_path: Path) -> None:
     home = prepared(tmp_path / "home", sweeps=1)
     record = add_hostile(home)
     runs = runs_in(record)
@@ -195,10 +206,11 @@ def test_what_changes_is_there_at_the_next_look(tmp_path: Path) -> None:
         assert "3 of 8 runs have ended" in one.get(part).text
         leased = grant(runs[4], now=3000.0)
         to.save_runs([leased])
-        assert runs[4].run_id in one.get(part).text
+        eventually(lambda: runs[4].run_id in one.get(part).text, "the run is under way")
         to.save_runs([report(leased.run, result(), now=3002.0)])
-        assert "4 of 8 runs have ended" in one.get(part).text
-        assert "4 of 8 runs have ended" in one.get(f"/sweeps/{record.sweep_id}").text
+        ended = "4 of 8 runs have ended"
+        eventually(lambda: ended in one.get(part).text, "the run has ended")
+        assert ended in one.get(f"/sweeps/{record.sweep_id}").text
 
 
 def test_many_viewers_cost_one_reading(tmp_path: Path) -> None:
@@ -220,6 +232,21 @@ def test_many_viewers_cost_one_reading(tmp_path: Path) -> None:
     now[0] = 10.0
     assert look() == 3
     assert [look("b"), look("c"), look("b"), look("a")] == [4, 5, 4, 6]
+
+
+def test_what_is_costly_takes_a_bounded_share_of_the_time() -> None:
+    now, made = [0.0], list[float]()
+    kept = Kept(lambda: now[0])
+
+    def make() -> int:
+        made.append(now[0])
+        now[0] += 2.0
+        return len(made)
+
+    for marker in range(100):
+        kept.get("a", marker, 10.0, make, rest=20.0)
+        now[0] += 1.0
+    assert made == [0.0, 42.0, 84.0]
 
 
 @pytest.mark.parametrize(
@@ -266,3 +293,54 @@ def test_files_are_kept_by_browsers_under_addresses_that_change_with_them(
         file = viewer.get(address)
         assert file.status_code == 200
         assert "immutable" in file.headers["Cache-Control"]
+
+
+def test_chosen_devices_and_workloads_are_set_against_each_other(
+    farm: Farm, viewer: httpx.Client
+) -> None:
+    every = viewer.get("/compare").text
+    assert 'id="verdict"' in every
+    assert every.count('class="ranking"') == 3, "of two workloads, one also on virtual devices"
+    assert 'value="phone-1"' in every.partition('action="/compare"')[2].partition("</form>")[0]
+    one = viewer.get("/compare?device=host-1&stack=torch").text
+    assert re.search(r'name="device" value="host-1" checked', one)
+    assert "Nothing has been measured yet" in viewer.get("/compare?device=phone-1&stack=torch").text
+    report = viewer.get(farm.at("/sweeps/{sweep}/report"))
+    assert "Attempts that measured nothing" in report.text
+    assert "Sweep hostile" in report.text
+
+
+def test_a_device_has_its_history_with_its_holds(farm: Farm, viewer: httpx.Client) -> None:
+    page = viewer.get("/devices/phone-1").text
+    history = page.partition('id="history"')[2].partition("</section>")[0]
+    assert "<td>quarantined</td><td>ann</td>" in history
+    assert "1970-01-01 00:00:03 UTC" in history
+    older = viewer.get("/devices/phone-1?before=4.0").text.partition('id="history"')[2]
+    assert older.count('<th scope="row">1970') == 1 + older.count("begun")
+    assert "Nothing older is known." in viewer.get("/devices/host-1?before=4.0").text
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "address"),
+    [
+        ("HOSTILE", "sweep", "/sweeps/{sweep}"),
+        ("paper", "sweep", "/sweeps/{sweep}"),
+        ("submitter", "sweep", "/sweeps/{sweep}"),
+        ("phone", "device", "/devices/phone-1"),
+        ("xeon", "device", "/devices/host-1"),
+        ("rack=", "device", "/devices/host-1"),
+        ("{result}", "run", "/runs/{result}"),
+        ("torch", "stack", "/results?stack=torch"),
+        ("resnext", "workload", "/results?workload=retinanet_resnext50"),
+    ],
+)
+def test_a_search_finds_what_has_a_text_in_its_name(
+    farm: Farm, viewer: httpx.Client, asked: str, kind: str, address: str
+) -> None:
+    page = viewer.get("/search", params={"q": farm.at(asked)}).text
+    assert f'<td>{kind}</td><th scope="row"><a href="{farm.at(address)}">' in page
+
+
+def test_a_search_for_nothing_or_for_what_is_not_there_says_so(viewer: httpx.Client) -> None:
+    assert "Type a part of the name" in viewer.get("/search?q=%20").text
+    assert "Nothing has this in its name" in viewer.get("/search?q=zzz%25_").text

@@ -76,6 +76,9 @@ IRRELEVANT = {
     "quality_target",
     "quality_target_unknown",
     "own_quality_target",
+    "audit",  # its knob makes it another cell
+    "audit_salt",
+    "audit_scored",
 }
 """Facts of identity and settings that make no run faster or slower."""
 

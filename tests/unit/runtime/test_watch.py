@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from controller.contracts.errors import FarmUnavailable
 from controller.contracts.wire import RunEvent
 from controller.runtime.client import FarmClient, Timings
 from controller.runtime.home import Home
-from controller.runtime.watch import follow
+from controller.runtime.watch import follow, runs_of
 from controller.store.sqlite import SqliteStore
 from tests.support import store_examples
 
@@ -49,7 +50,7 @@ def home(tmp_path: Path) -> Home:
 
 def _said(home: Home, *, down: bool) -> tuple[str, str]:
     sweep_id = store_examples.sweep_record().sweep_id
-    views = follow(home, _Ended(home, down=down), sweep_id)
+    views = follow(home, _Ended(home, down=down), sweep_id, partial(runs_of, home, sweep_id))
     assert next(views).ended == 0
     with pytest.raises(FarmUnavailable) as caught:
         next(views)

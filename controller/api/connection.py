@@ -1,0 +1,231 @@
+"""Requests to the API of a farm elsewhere: what is sent, and what its answers and refusals mean."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+import httpx
+from pydantic import ValidationError
+
+from controller.api.answers import Page
+from controller.api.contexts import FarmContext
+from controller.api.prefix import PREFIX
+from controller.api.problems import Problem
+from controller.api.queries import MOST_ITEMS
+from controller.contracts.base import Contract
+from controller.contracts.errors import (
+    FarmUnavailable,
+    NotAllowed,
+    NotFound,
+    OverQuota,
+    UserError,
+)
+
+MAX_ANSWER_BYTES: Final = 2**28
+CONNECT_S: Final = 10.0
+ANSWER_S: Final = 60.0
+TRIES: Final = 20
+"""How often a request beyond the rate is made again, each time after the wait that is asked for."""
+LONGEST_WAIT_S: Final = 30.0
+Answer = TypeVar("Answer", bound=Contract)
+Item = TypeVar("Item", bound=Contract)
+Found = TypeVar("Found")
+Params = Mapping[str, str]
+KINDS: Final[Mapping[int, type[UserError]]] = {
+    403: NotAllowed,
+    404: NotFound,
+    429: OverQuota,
+    503: FarmUnavailable,
+}
+"""Each status's error; of any other, UserError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request whose whole answer is wanted."""
+
+    method: str
+    path: str
+    """Below the prefix."""
+    params: Params = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None
+
+
+Steps = Generator[Ask, bytes, Found]
+"""Requests that are made one after the other: each is sent its answer, and in the end there is what
+was found. Whoever runs them waits in the way that suits, blocking or not."""
+
+
+class TooSoon(Exception):
+    """A request beyond the rate; seconds: after which it may be made again."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
+class Words:
+    """What is said of a farm's answers."""
+
+    def __init__(self, context: FarmContext) -> None:
+        self._context = context
+
+    @property
+    def tried(self) -> str:
+        """What a request tries."""
+        return f"ask the farm at {self._context.url}"
+
+    def one(self, kind: type[Answer], ask: Ask) -> Steps[Answer]:
+        """Return the answer to one request."""
+        return self.parsed(kind, (yield ask))
+
+    def every(self, kind: type[Page[Item]], path: str, params: Params) -> Steps[list[Item]]:
+        """Return the items of all pages of a list."""
+        found: list[Item] = []
+        cursor: str | None = None
+        while True:
+            asked = {"limit": str(MOST_ITEMS), **params, **({"cursor": cursor} if cursor else {})}
+            page = self.parsed(kind, (yield Ask("GET", path, asked)))
+            found += page.items
+            if page.next is None:
+                return found
+            cursor = page.next
+
+    def parsed(self, kind: type[Answer], content: bytes) -> Answer:
+        """Return what an answer says; raises UserError."""
+        try:
+            return kind.model_validate_json(content)
+        except ValidationError as error:
+            raise self.stranger("its answer is not one of this release") from error
+
+    def require_good(self, response: httpx.Response, content: bytes) -> None:
+        """Raise TooSoon, or the farm's UserError, for an answer that is none."""
+        if response.status_code == httpx.codes.OK:
+            return
+        wait = response.headers.get("Retry-After", "")
+        if response.status_code == 429 and wait.isdigit():
+            raise TooSoon(min(float(wait), LONGEST_WAIT_S))
+        raise self.refused(response.status_code, content)
+
+    def refused(self, status: int, content: bytes) -> UserError:
+        """Return the error that a refusal is."""
+        try:
+            said = Problem.model_validate_json(content)
+        except ValidationError:
+            return self.stranger(f"it answered with status {status}")
+        if status == httpx.codes.UNAUTHORIZED:
+            remedy = "Run `benchfarm login` with a token that is valid."
+            return UserError(self.tried, said.detail, remedy)
+        # In the words that the head says it in.
+        tried, parted, seen = said.detail.removeprefix("cannot ").partition(": ")
+        if not (parted and said.detail.startswith("cannot ")):
+            tried, seen = self.tried, said.detail
+        return KINDS.get(status, UserError)(tried, seen, said.remedy)
+
+    def away(self, error: Exception) -> FarmUnavailable:
+        """Return the error of a farm that does not answer."""
+        said = str(error) or type(error).__name__
+        if "CERTIFICATE_VERIFY_FAILED" in said:
+            seen = "its certificate is not the one that `benchfarm login` was shown"
+            if "has expired" in said:
+                seen = "its certificate has expired"
+            remedy = "Ask the administrator for the fingerprint, then run `benchfarm login` again."
+            return FarmUnavailable(self.tried, seen, remedy)
+        return FarmUnavailable(self.tried, said, "Check the address, and that it is served.")
+
+    def stranger(self, seen: str) -> UserError:
+        """Return the error of something else that listens there."""
+        remedy = "Check that `benchfarm api serve` of this release listens there."
+        return UserError(self.tried, seen, remedy)
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of a client of httpx."""
+        return {
+            "base_url": self._context.url + PREFIX,
+            "headers": {
+                "Authorization": f"Bearer {self._context.token}",
+                "Accept-Encoding": "identity",
+            },
+            "verify": self._context.trust(),
+            "timeout": httpx.Timeout(CONNECT_S, read=ANSWER_S),
+            "trust_env": False,
+        }
+
+
+class Connection:
+    """Makes requests to a farm, blocking."""
+
+    def __init__(self, context: FarmContext, *, kept: bool = False) -> None:
+        """kept: whether a connection is used again until `close`, rather than made each time."""
+        self.words = Words(context)
+        self._kept = kept
+        self._client: httpx.Client | None = None
+
+    def run(self, steps: Steps[Found]) -> Found:
+        """Return what requests find; raises UserError."""
+        try:
+            ask = next(steps)
+            while True:
+                ask = steps.send(self.fetch(ask))
+        except StopIteration as end:
+            found: Found = end.value
+            return found
+
+    def fetch(self, ask: Ask) -> bytes:
+        """Return the answer to a request; raises UserError."""
+        with self.stream(ask) as response:
+            content = b""
+            for chunk in response.iter_raw():
+                content += chunk
+                if len(content) > MAX_ANSWER_BYTES:
+                    seen = f"its answer is longer than {MAX_ANSWER_BYTES} bytes"
+                    raise self.words.stranger(seen)
+        return content
+
+    @contextmanager
+    def stream(self, ask: Ask, *, endless: bool = False) -> Iterator[httpx.Response]:
+        """Give the answer to a request, to be read while it comes; raises UserError.
+
+        endless: whether nothing may come for any time.
+        """
+        for _try in range(TRIES):
+            try:
+                with self._answering(ask, endless=endless) as response:
+                    yield response
+                return
+            except TooSoon as wait:
+                time.sleep(wait.seconds)
+            except (httpx.TransportError, httpx.InvalidURL) as error:
+                raise self.words.away(error) from error
+        raise self.words.stranger("it answers too slowly to be asked so often")
+
+    @contextmanager
+    def _answering(self, ask: Ask, *, endless: bool) -> Iterator[httpx.Response]:
+        with self._connected() as client:
+            timeout = httpx.Timeout(CONNECT_S, read=None if endless else ANSWER_S)
+            with client.stream(
+                *(ask.method, ask.path), params=dict(ask.params), json=ask.body, timeout=timeout
+            ) as response:
+                if response.status_code != httpx.codes.OK:
+                    self.words.require_good(response, response.read()[:MAX_ANSWER_BYTES])
+                yield response
+
+    @contextmanager
+    def _connected(self) -> Iterator[httpx.Client]:
+        if not self._kept:
+            with httpx.Client(**self.words.options()) as client:
+                yield client
+            return
+        if self._client is None:
+            self._client = httpx.Client(**self.words.options())
+        yield self._client
+
+    def close(self) -> None:
+        """Close the connections; they are made again when they are needed."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None

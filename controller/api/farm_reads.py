@@ -1,0 +1,100 @@
+"""What the routes about the fleet and the farm return, beside the states of `reads`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.api.answers import (
+    AnnotationPage,
+    DeviceNow,
+    HistoryPage,
+    RegisteredDevicePage,
+    SpentPage,
+    TookPage,
+)
+from controller.api.paging import page_of
+from controller.api.queries import NoQuery, PageQuery, RegisteredQuery, SpentQuery, TookQuery
+from controller.api.reads import Ids, Reading, unknown
+from controller.contracts.administration import StoredFiles
+from controller.contracts.farm_now import FarmNow
+from controller.contracts.records import Took
+from controller.contracts.sweep import Cell
+from controller.runtime.fleet import devices_now, is_up
+from controller.runtime.health import trouble_of, why_away
+from controller.runtime.stored_files import stored_files_now
+from controller.runtime.waiting import held_up_now
+
+SEE_DEVICES: Final = "GET /api/v1/devices lists all."
+
+
+def farm_now(farm: Reading, _: NoQuery, __: Ids) -> FarmNow:
+    """Return whether the farm works, and what its controller alone knows."""
+    return FarmNow(
+        away=why_away(farm.home),
+        trouble=trouble_of(farm.home),
+        held_up=dict(held_up_now(farm.home)) if is_up(farm.home) else {},
+    )
+
+
+def stored_files(farm: Reading, _: NoQuery, __: Ids) -> StoredFiles:
+    """Return what is in the stores of models of online hosts; of none while the farm is down."""
+    found = stored_files_now(farm.home)
+    return StoredFiles(files={agent: tuple(files) for agent, files in found.items()})
+
+
+def device(farm: Reading, _: NoQuery, ids: Ids) -> DeviceNow:
+    """Return one device with its state now; raises NotFound."""
+    found = devices_now(farm.home, farm.store, farm.store.runs(open_only=True))
+    meant = next((each for each in found if each.device.id == ids["device_id"]), None)
+    if meant is None:
+        raise unknown("device", ids["device_id"], SEE_DEVICES)
+    return DeviceNow.of(meant)
+
+
+def history(farm: Reading, asked: PageQuery, ids: Ids) -> HistoryPage:
+    """Return the history of a device that registered once, oldest first; raises NotFound."""
+    device_id = ids["device_id"]
+    known = [*farm.store.fleet()[1], *farm.store.forgotten()]
+    if all(each.device.id != device_id for each in known):
+        raise unknown("device", device_id, SEE_DEVICES)
+    # Entries of one moment are told apart by their places: a history only grows at its end.
+    placed = dict(enumerate(farm.store.history(device_id)))
+    places, following = page_of(
+        *(placed, lambda place: (place,), (int,), asked),
+        size=lambda place: len(placed[place].model_dump_json()),
+    )
+    return HistoryPage(items=tuple(placed[place] for place in places), next=following)
+
+
+def registered(farm: Reading, asked: RegisteredQuery, _: Ids) -> RegisteredDevicePage:
+    """Return devices as they registered, with labels, holds and bookings."""
+    found = farm.store.forgotten() if asked.forgotten else farm.store.fleet()[1]
+    items, following = page_of(found, lambda each: (each.device.id,), (str,), asked)
+    return RegisteredDevicePage(items=items, next=following)
+
+
+def sweep_annotations(farm: Reading, asked: PageQuery, _: Ids) -> AnnotationPage:
+    """Return the tags and notes of the sweeps that ever had some, by sweep id."""
+    found = farm.store.annotations().values()
+    items, following = page_of(found, lambda each: (each.sweep_id,), (str,), asked)
+    return AnnotationPage(items=items, next=following)
+
+
+def spent(farm: Reading, asked: SpentQuery, _: Ids) -> SpentPage:
+    """Return the device time of each attempt that ended since a time, oldest first."""
+    placed = dict(enumerate(farm.store.spent(asked.since)))
+    places, following = page_of(placed, lambda place: (place,), (int,), asked, size=lambda _: 0)
+    return SpentPage(items=tuple(placed[place] for place in places), next=following)
+
+
+def took(farm: Reading, asked: TookQuery, _: Ids) -> TookPage:
+    """Return how long attempts with a result took, oldest first; see StoreReader.took."""
+    kind = Cell(
+        workload=asked.workload, stack=asked.stack, scenario=asked.scenario, knobs={}, selector=""
+    )
+    placed: dict[int, Took] = dict(enumerate(farm.store.took([kind])))
+    places, following = page_of(
+        *(placed, lambda place: (place,), (int,), asked),
+        size=lambda place: len(placed[place].model_dump_json()),
+    )
+    return TookPage(items=tuple(placed[place] for place in places), next=following)

@@ -1,0 +1,9 @@
+"""Where the routes of the API are."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PREFIX: Final = "/api/v1"
+EXPORT: Final = "/export"
+"""Below a list: all of it at once."""

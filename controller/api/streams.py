@@ -1,0 +1,135 @@
+"""Answers of the API that are sent while they are made: exports, and a sweep's events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx
+from aiohttp import web
+from pydantic import ValidationError
+
+from controller.api.route_kinds import TOTAL, Export
+from controller.contracts.error_payload import ErrorPayload
+from controller.contracts.errors import FarmUnavailable, UserError
+from controller.runtime.home import Home
+
+HEADERS: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-store"}
+CONNECT_S: Final = 10.0
+CHECK_S: Final = 5.0
+"""After so many seconds the token of who watches is looked up again."""
+MAX_REFUSAL_BYTES: Final = 2**16
+InTurn = Callable[..., Awaitable[Any]]
+"""Calls a function in a thread, when it is its turn."""
+
+
+async def send_export(
+    request: web.Request, export: Export, in_turn: InTurn, send_s: float
+) -> web.StreamResponse:
+    """Send an export piece by piece; the connection is cut if it cannot be read on, or if a piece
+    is not taken within send_s seconds."""
+    first = await in_turn(next, export.pieces, b"")
+    response = web.StreamResponse(headers={**HEADERS, TOTAL: str(export.total)})
+    response.content_type = export.media_type
+    try:
+        async with asyncio.timeout(send_s):
+            await response.prepare(request)
+        piece: bytes | None = first
+        while piece is not None:
+            async with asyncio.timeout(send_s):
+                await response.write(piece)
+            piece = await in_turn(next, export.pieces, None)
+    except ConnectionError:
+        return response  # the caller has left
+    except Exception:
+        if request.transport:  # a whole answer must not be taken for what was sent so far
+            request.transport.abort()
+        raise
+    return response
+
+
+async def send_events(
+    request: web.Request,
+    home: Home,
+    sweep_id: str,
+    require_valid: Callable[[], Awaitable[None]],
+) -> web.StreamResponse:
+    """Send a sweep's events, as the controller tells of them, until the caller leaves.
+
+    require_valid: raises if the token of the caller is no longer valid. Ends when the controller
+    goes away. Raises FarmUnavailable, and the controller's UserError.
+    """
+    response = web.StreamResponse(headers=HEADERS)
+    response.content_type = "text/event-stream"
+    clock = asyncio.get_running_loop().time
+    async with _controller_lines(home, sweep_id) as lines:
+        await response.prepare(request)
+        checked = clock()
+        try:
+            async for line in lines:
+                if clock() - checked >= CHECK_S:
+                    await require_valid()
+                    checked = clock()
+                event = f"event: run\ndata: {line}\n\n" if line else ": nothing new\n\n"
+                await response.write(event.encode())
+        except (ConnectionError, httpx.TransportError):
+            return response  # one of the two has left: the caller asks again
+        except Exception:
+            if request.transport:
+                request.transport.abort()
+            raise
+    return response
+
+
+@asynccontextmanager
+async def _controller_lines(
+    home: Home, sweep_id: str
+) -> AsyncGenerator[AsyncGenerator[str, None], None]:
+    """Give the lines of the controller's events: JSON, or nothing now and then."""
+    tried = f"watch sweep {sweep_id}"
+    remedy = "Repeat it later."
+    headers = _headers(home)
+    url = home.endpoint().url
+    timeout = httpx.Timeout(CONNECT_S, read=None)
+    async with httpx.AsyncClient(
+        base_url=url, headers=headers, timeout=timeout, trust_env=False
+    ) as client:
+        request = client.build_request("GET", f"/v1/sweeps/{quote(sweep_id, safe='')}/events")
+        try:
+            response = await client.send(request, stream=True)
+        except httpx.TransportError as error:
+            raise FarmUnavailable(tried, str(error) or type(error).__name__, remedy) from error
+        try:
+            if response.status_code != httpx.codes.OK:
+                raise await _refusal(response, tried)
+            yield _lines(response)
+        finally:
+            await response.aclose()
+
+
+async def _lines(response: httpx.Response) -> AsyncGenerator[str, None]:
+    begun = ""
+    async for chunk in response.aiter_text():
+        *lines, begun = (begun + chunk).split("\n")
+        for line in lines:
+            yield line
+
+
+async def _refusal(response: httpx.Response, tried: str) -> UserError:
+    content = (await response.aread())[:MAX_REFUSAL_BYTES]
+    try:
+        return ErrorPayload.model_validate_json(content).error()
+    except ValidationError:
+        seen = f"the controller answered with status {response.status_code}"
+        return FarmUnavailable(tried, seen, "Repeat it later.")
+
+
+def _headers(home: Home) -> Mapping[str, str]:
+    """Whoever may read may watch every sweep, so the farm's own token asks."""
+    return {
+        "Authorization": f"Bearer {home.read_token(home.api_token)}",
+        "Accept-Encoding": "identity",
+    }
