@@ -101,7 +101,7 @@ class ImageBatches(Dataset[DetectionBatch | DataUnusable]):
         size = self._settings.image_size
         images = torch.empty(len(numbers), 3, size, size)
         if get_worker_info() is not None:
-            images.share_memory_()  # or it would be copied there
+            images.share_memory_()  # type: ignore[no-untyped-call]  # or it would be copied there
         targets = [self._sample(*sample) for sample in zip(numbers, mirror, images, strict=True)]
         return DetectionBatch(images, tuple(targets))
 

@@ -206,10 +206,14 @@ GOAL: dict[str, Scalar] = {"target": 0.5, "evaluate_every": 25, "seed": 2, "step
 def took(
     seconds: float, validity: Validity = Validity.VALID, device: str = "cpu-1", **knobs: Scalar
 ) -> StoredResult:
-    given = {"precision": "fp32", **GOAL, **knobs}
-    ran = stored(2.0, run=f"q{seconds}", device=device, validity=validity, **given)
-    metrics = {"time_to_target": Measurement(value=seconds, unit=Unit.SECONDS)}
-    return ran.model_copy(update={"scenario": "training_quality", "metrics": metrics})
+    ran = stored(2.0, run=f"q{seconds}", device=device, validity=validity)
+    return ran.model_copy(
+        update={
+            "scenario": "training_quality",
+            "metrics": {"time_to_target": Measurement(value=seconds, unit=Unit.SECONDS)},
+            "knobs": {**ran.knobs, "precision": "fp32", **GOAL, **knobs},
+        }
+    )
 
 
 TIMED = stored(2.0, precision="fp32", seed=0, steps=10, warmup_steps=3)
