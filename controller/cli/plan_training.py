@@ -50,7 +50,9 @@ def plan_training(
             if device
             else None
         )
-        plan = training_plan(convergence, store.results(), Asked(workload, batch, chosen))
+        target = catalog.workloads[workload].quality_target
+        asked = Asked(workload, batch, chosen, target.value if target else None)
+        plan = training_plan(convergence, store.results(), asked)
     _require_measured(plan, convergence, batch, device)
     if output:
         # Late: plotly and Jinja take 0.3 s to load, and only a page needs them.

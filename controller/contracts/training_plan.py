@@ -35,6 +35,10 @@ class PlannedTraining(Contract):
     epoch_s: Estimate
     epochs: Estimate
     train_s: Estimate
+    took_s: Estimate | None = None
+    """What trainings to the target took by the same recipe on that device; None: there is none."""
+    took_runs: int = 0
+    """VALID results that this is the median of."""
     unlike_published: tuple[str, ...] = ()
     """Knobs that differ from those that the epochs are published for."""
     notes: tuple[str, ...] = ()

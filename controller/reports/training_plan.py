@@ -9,16 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from controller.contracts.base import Scalar, scalar_text
 from controller.contracts.manifests import Convergence
-from controller.contracts.records import StoredResult
+from controller.contracts.records import OutcomeOrigin, StoredResult
+from controller.contracts.result import Validity
 from controller.contracts.training_plan import Estimate, PlannedTraining, TrainingPlan
 from controller.reports.groups import Group, grouped
 from controller.stats.medians import median_of_runs
 from controller.stats.power_law import PowerLaw, Predicted, power_law
 
 SCENARIO = "training"
+QUALITY: Final = "training_quality"
+TOOK: Final = "time_to_target"
+NOT_OF_THE_RECIPE: Final = frozenset({"seed", "steps", "policy"})
+"""Knobs in which a training to the target may differ from the one whose steps were timed."""
 STEP = "step_time"
 BATCH = "batch_size"
 ONE_RUN = "measured by one run: the interval is that of the epochs alone"
@@ -33,6 +39,8 @@ class Asked:
     batch: int | None = None
     """Samples in a device's step."""
     devices: frozenset[str] | None = None
+    target: float | None = None
+    """The quality whose epochs are planned, of which trainings that reached it are told."""
 
 
 def training_plan(
@@ -40,8 +48,12 @@ def training_plan(
 ) -> TrainingPlan:
     """Return the plan of every cell and device that has VALID results, and of devices at once."""
     law = power_law([(point.batch, point.epochs) for point in convergence.points])
-    groups = measured(results, asked)
-    single = [_planned([group], convergence, law) for group in groups]
+    known = list(results)
+    groups = measured(known, asked)
+    reached = list(_reached(known, asked))
+    single = [
+        _beside(_planned([group], convergence, law), group.origin, reached) for group in groups
+    ]
     teams = [_planned(team, convergence, law) for team in _teams(groups, convergence)]
     return TrainingPlan(
         workload=asked.workload,
@@ -66,6 +78,34 @@ def measured(results: Iterable[StoredResult], asked: Asked) -> list[Group]:
     ]
     groups = (Group(group.valid, []) for group in grouped(chosen, ()))
     return [group for group in groups if group.samples(STEP)]
+
+
+def _reached(results: Iterable[StoredResult], asked: Asked) -> Iterator[StoredResult]:
+    """Yield the VALID trainings that reached the target."""
+    for result in results:
+        is_asked = (result.workload, result.scenario) == (asked.workload, QUALITY)
+        reached = result.counted and result.validity is Validity.VALID and TOOK in result.metrics
+        if is_asked and reached and result.knobs.get("target") == asked.target:
+            yield result
+
+
+def _beside(
+    planned: PlannedTraining, origin: OutcomeOrigin, reached: Iterable[StoredResult]
+) -> PlannedTraining:
+    """Return a device's plan with what trainings by its recipe took, if there are any."""
+    alike = [one for one in reached if _same_recipe(origin, one)]
+    if not alike:
+        return planned
+    found = median_of_runs([one.metrics[TOOK].drawn for one in alike])
+    took = _estimate(Predicted(found.median, found.factor))
+    return planned.model_copy(update={"took_s": took, "took_runs": len(alike)})
+
+
+def _same_recipe(one: OutcomeOrigin, other: OutcomeOrigin) -> bool:
+    """Tell whether two cells of different scenarios make the same steps on one device."""
+    common = (one.knobs.keys() & other.knobs.keys()) - NOT_OF_THE_RECIPE
+    here = (one.device, one.stack) == (other.device, other.stack)
+    return here and all(one.knobs[name] == other.knobs[name] for name in common)
 
 
 def unlike_published(convergence: Convergence, knobs: Mapping[str, Scalar]) -> Iterator[str]:

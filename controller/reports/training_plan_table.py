@@ -11,7 +11,7 @@ from controller.contracts.training_plan import Estimate, PlannedTraining, Traini
 from controller.reports.profile_tables import duration
 from controller.stats.power_law import power_law
 
-COLUMNS = ("device", "recipe", "batch", "step", "epoch", "epochs", "time to train", "runs")
+COLUMNS = ("device", "recipe", "batch", "step", "epoch", "epochs", "time to train", "runs", "took")
 _UNITS = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"))
 _SHOWN = 3
 """Digits of a figure."""
@@ -64,12 +64,15 @@ def rows_of(plan: TrainingPlan) -> Iterator[list[str]]:
             _text(planned.epochs, _figure),
             _text(planned.train_s, _span),
             f"{planned.runs}",
+            _text(planned.took_s, _span) if planned.took_s else "",
         ]
 
 
 def remark_lines(plan: TrainingPlan) -> Iterator[str]:
     """Yield what limits the figures, once each."""
     yield from dict.fromkeys(note for planned in plan.planned for note in planned.notes)
+    if any(planned.took_s for planned in plan.planned):
+        yield "took: trainings to the target by the same recipe, without their evaluations"
     unlike = dict.fromkeys(said for planned in plan.planned for said in planned.unlike_published)
     if unlike:
         yield f"epochs are published for other training than measured: {'; '.join(unlike)}"

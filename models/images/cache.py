@@ -19,14 +19,14 @@ MOST_SHARE = 0.5
 Read = Callable[[int], bytes]
 """Number of an image → content of its file."""
 Resize = Callable[[int, bytes], Tensor]
-"""Number and content → the resized image [3, S, S], 0..1."""
+"""Number and content → the resized image [3, S, S], 0..255."""
 
 
 class Images(Protocol):
     """Resized images of a data set, for this process and those that it forks later."""
 
     def image(self, number: int) -> Tensor:
-        """Return an image [3, S, S], 0..1; raises DataUnusable."""
+        """Return an image [3, S, S], 0..255; raises DataUnusable."""
         ...
 
 
@@ -74,9 +74,9 @@ class CachedResized:
     def image(self, number: int) -> Tensor:
         """See Images.image."""
         if not self._made[number]:
-            self._pixels[number] = self._inner.image(number).mul(255).round_().byte()
+            self._pixels[number] = self._inner.image(number).round_().byte()
             self._made[number] = 1
-        return self._pixels[number].float().div_(255)
+        return self._pixels[number].float()
 
 
 def images_of(source: ImageSet, cache: str, size: int, read: Read, resize: Resize) -> Images:

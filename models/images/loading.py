@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader, Dataset, Sampler, get_worker_info
 
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Environment, Failure
@@ -23,7 +23,7 @@ from models.images.cache import images_of
 from models.images.decoders import decoder
 from models.images.errors import DataUnusable, unusable
 from models.images.folder import KNOB, ImageSet
-from models.images.transforms import mirrored, normalised, resized, resized_boxes
+from models.images.transforms import mirrored, normalise, resized, resized_boxes
 from models.retinanet.data import DetectionBatch, DetectionTarget
 
 MIRRORED_SHARE: Final = 0.5
@@ -98,12 +98,15 @@ class ImageBatches(Dataset[DetectionBatch | DataUnusable]):
         numbers = self.numbers(step)
         generator = torch.Generator().manual_seed(self._settings.seed * 1_000_003 + step)
         mirror = torch.rand(len(numbers), generator=generator) < MIRRORED_SHARE
-        loaded = [self._sample(n, bool(m)) for n, m in zip(numbers, mirror, strict=True)]
-        images = torch.stack([image for image, _ in loaded])
-        return DetectionBatch(images, tuple(target for _, target in loaded))
+        size = self._settings.image_size
+        images = torch.empty(len(numbers), 3, size, size)
+        if get_worker_info() is not None:
+            images.share_memory_()  # type: ignore[no-untyped-call]  # or it would be copied there
+        targets = [self._sample(*sample) for sample in zip(numbers, mirror, images, strict=True)]
+        return DetectionBatch(images, tuple(targets))
 
-    def _sample(self, number: int, mirror: bool) -> tuple[Tensor, DetectionTarget]:
-        """Return an image [3, S, S], normalised, and its target in pixels of that image."""
+    def _sample(self, number: int, mirror: Tensor, out: Tensor) -> DetectionTarget:
+        """Write an image to `out` [3, S, S], normalised; return its target in pixels of it."""
         annotations, size = self.source.annotations, self._settings.image_size
         image = self._images.image(number)
         edges, labels = map(torch.from_numpy, annotations.of(number))
@@ -111,7 +114,8 @@ class ImageBatches(Dataset[DetectionBatch | DataUnusable]):
         boxes = resized_boxes(edges, width, height, size)
         if mirror:
             image, boxes = mirrored(image, boxes)
-        return normalised(image), DetectionTarget(boxes, labels)
+        normalise(image, out)
+        return DetectionTarget(boxes, labels)
 
     def _read(self, number: int) -> bytes:
         path, began_s = self.source.path(number), self._clock()

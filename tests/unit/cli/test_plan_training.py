@@ -81,7 +81,9 @@ def test_what_cannot_be_planned_is_one_line_with_what_to_do() -> None:
     assert (sweep.knobs["batch_size"], sweep.knobs["image_size"]) == ((256,), (800,))
     assert "at most 256" in str(refused("--batch", "4096"))
     assert "its manifest has no convergence" in str(refused("resnet50"))
-    assert "Workloads with one: retinanet_resnext50." in str(refused("resnet500"))
+    assert "Workloads with one: retinanet_overfit, retinanet_resnext50." in str(
+        refused("resnet500")
+    )
     assert isinstance(refused("--device", "nobody"), NotFound)
 
 

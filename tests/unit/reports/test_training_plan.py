@@ -14,7 +14,7 @@ from controller.contracts.result import Measurement, Validity
 from controller.contracts.training_plan import PlannedTraining, TrainingPlan
 from controller.contracts.units import Unit
 from controller.reports.training_plan import Asked, training_plan
-from controller.reports.training_plan_table import curve_lines, remark_lines
+from controller.reports.training_plan_table import COLUMNS, curve_lines, remark_lines, rows_of
 
 CONVERGENCE = Convergence(
     source="a paper",
@@ -197,3 +197,57 @@ def test_points_that_tell_nothing_are_refused(points: list[tuple[int, float]]) -
                 "points": [{"batch": batch, "epochs": epochs} for batch, epochs in points],
             }
         )
+
+
+REACHED = Asked("detector", target=0.5)
+GOAL: dict[str, Scalar] = {"target": 0.5, "evaluate_every": 25, "seed": 2, "steps": 600}
+
+
+def took(
+    seconds: float, validity: Validity = Validity.VALID, device: str = "cpu-1", **knobs: Scalar
+) -> StoredResult:
+    ran = stored(2.0, run=f"q{seconds}", device=device, validity=validity)
+    return ran.model_copy(
+        update={
+            "scenario": "training_quality",
+            "metrics": {"time_to_target": Measurement(value=seconds, unit=Unit.SECONDS)},
+            "knobs": {**ran.knobs, "precision": "fp32", **GOAL, **knobs},
+        }
+    )
+
+
+TIMED = stored(2.0, precision="fp32", seed=0, steps=10, warmup_steps=3)
+
+
+def test_what_trainings_to_the_target_took_stands_beside() -> None:
+    found = plan(TIMED, took(90.0), took(110.0, seed=1), took(100.0), asked=REACHED)
+    (planned,) = found.planned
+    assert planned.took_s is not None
+    assert planned.took_s.value == 100
+    assert planned.took_s.low is not None
+    assert planned.took_runs == 3
+    (row,) = rows_of(found)
+    assert row[COLUMNS.index("took")].startswith("1.67 min [")
+    assert any(line.startswith("took: ") for line in remark_lines(found))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        took(1.0, Validity.DISTURBED),
+        took(1.0, Validity.INVALID),
+        took(1.0, device="cpu-2"),
+        took(1.0, precision="bf16"),
+        took(1.0, batch_size=512),
+        took(1.0, target=0.1),
+        took(1.0).model_copy(update={"counted": False}),
+        took(1.0).model_copy(update={"stack": "ipex"}),
+        took(1.0).model_copy(update={"metrics": {}}),
+    ],
+    ids=["DISTURBED", "INVALID", "device", "recipe", "batch", "target", "late", "stack", "none"],
+)
+def test_other_trainings_are_not_beside(other: StoredResult) -> None:
+    (planned,) = plan(TIMED, other, asked=REACHED).planned
+    assert planned.took_s is None
+    (row,) = rows_of(plan(TIMED, other, asked=REACHED))
+    assert row[COLUMNS.index("took")] == ""
