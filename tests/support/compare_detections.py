@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torchvision.models.detection import RetinaNet, retinanet_resnet50_fpn
 from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
 from torchvision.ops import box_iou
@@ -57,11 +57,11 @@ def scenes() -> Tensor:
     return images
 
 
-def theirs(path: Path, classes: int, backbone: str) -> nn.Module:
+def theirs(path: Path, classes: int, backbone: str) -> RetinaNet:
     """Return torchvision's detector with the file loaded as torchvision does."""
     sizes = {"min_size": SIDE, "max_size": SIDE}
     if backbone == "resnet50":
-        model: nn.Module = retinanet_resnet50_fpn(
+        model = retinanet_resnet50_fpn(
             weights=None, weights_backbone=None, num_classes=classes, **sizes
         )
     else:
@@ -116,16 +116,18 @@ def compare(path: Path, classes: int, backbone: str) -> dict[str, float]:
     return {**vars(whole), "unmatched_alone": alone.unmatched}
 
 
-def their_detections(reference: nn.Module, image: Tensor, outputs: HeadOutputs) -> Tensor:
+def their_detections(reference: RetinaNet, image: Tensor, outputs: HeadOutputs) -> Tensor:
     """Return what torchvision's post-processing makes of our heads' outputs for one image."""
     images, _ = reference.transform([image])
     features = list(reference.backbone(images.tensors).values())
     sides = [feature.shape[-2] * feature.shape[-1] for feature in features]
     sizes = [side * reference.anchor_generator.num_anchors_per_location()[0] for side in sides]
-    anchors = [list(one.split(sizes)) for one in reference.anchor_generator(images, features)]
+    anchors = [
+        list(torch.split(one, sizes)) for one in reference.anchor_generator(images, features)
+    ]
     by_level = {
-        "cls_logits": list(outputs.cls_logits.split(sizes, dim=1)),
-        "bbox_regression": list(outputs.bbox_regression.split(sizes, dim=1)),
+        "cls_logits": list(torch.split(outputs.cls_logits, sizes, dim=1)),
+        "bbox_regression": list(torch.split(outputs.bbox_regression, sizes, dim=1)),
     }
     (told,) = reference.postprocess_detections(by_level, anchors, images.image_sizes)
     return detection_rows(told["boxes"], told["labels"], told["scores"])
