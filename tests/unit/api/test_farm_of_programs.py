@@ -211,6 +211,6 @@ def test_all_results_as_parquet(
             seconds[path] = answer.elapsed.total_seconds()
     page, parquet = seconds.values()
     figure(f"API: a filtered page of {many} results, s", page, "0.2")
-    figure(f"API: {many} results as Parquet, s", parquet, "5")
+    figure(f"API: {many} results as Parquet, s", parquet, "40")
     assert pq.read_table(pa.BufferReader(content)).num_rows >= many
     assert many > READ_AT_ONCE
