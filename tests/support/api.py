@@ -21,6 +21,7 @@ from controller.api.server import ApiOptions, serve_api
 from controller.contracts.records import Scope, Token
 from controller.metrics.exporter import LOOPBACK
 from controller.platform.atomic import write_private
+from controller.runtime.addresses import Address
 from controller.runtime.home import Home
 from controller.store.sqlite import SqliteStore
 from tests.support.sample_store import fill
@@ -110,7 +111,7 @@ def served(home: Home, options: ApiOptions | None = None, scheme: str = "http") 
         port, loop, ended = started.result(PATIENCE_S)
         try:
             with httpx.Client(timeout=PATIENCE_S, verify=False) as client:
-                yield Served(f"{scheme}://{wanted.host}:{port}", home, client)
+                yield Served(f"{scheme}://{Address(wanted.host, port)}", home, client)
         finally:
             loop.call_soon_threadsafe(ended.set)
             running.result(PATIENCE_S)

@@ -16,12 +16,14 @@ import pytest
 
 from controller.api.contexts import FarmContext, keep_context
 from controller.api.exports import READ_AT_ONCE
+from controller.api.server import ApiOptions
 from controller.async_client import AsyncFarm
 from controller.client import Farm
 from controller.contracts.errors import FarmUnavailable, NotFound, SweepInvalid, UserError
 from controller.contracts.records import Scope, StoredResult
 from controller.contracts.wire import RunEvent
 from controller.reports.arrow import SCHEMA, parquet_pieces
+from controller.runtime.addresses import Address
 from controller.store.sqlite import SqliteStore
 from tests.support.api import SECRETS, Served, prepared, served
 from tests.support.command_line import printed_by
@@ -138,6 +140,20 @@ def test_a_context_names_the_farm(
     assert SECRETS[Scope.VIEWER] not in repr(Farm.of_context())
 
 
+def test_a_farm_is_reached_over_ipv6(api: Served) -> None:
+    address = Address.to_listen("--listen", "[::1]:8443")
+    assert (address.host, address.port, str(address)) == ("::1", 8443, "[::1]:8443")
+    with served(api.home, ApiOptions(address.host, 0)) as there:
+        assert there.url.startswith("http://[::1]:")
+        assert farm_of(there).sweeps() == farm_of(api).sweeps()
+
+
+@pytest.mark.parametrize("text", ["[::]:1", "[::1]", "[::1]:0", "[1.2.3.4]:5", "[fe80]:5", "::1:5"])
+def test_what_is_no_address_to_listen_on_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="--listen"):
+        Address.to_listen("--listen", text)
+
+
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
 def test_results_are_exported(
     api: Served, tmp_path: Path, stored: list[StoredResult], form: str
@@ -195,6 +211,6 @@ def test_all_results_as_parquet(
             seconds[path] = answer.elapsed.total_seconds()
     page, parquet = seconds.values()
     figure(f"API: a filtered page of {many} results, s", page, "0.2")
-    figure(f"API: {many} results as Parquet, s", parquet, "5")
+    figure(f"API: {many} results as Parquet, s", parquet, "40")
     assert pq.read_table(pa.BufferReader(content)).num_rows >= many
     assert many > READ_AT_ONCE

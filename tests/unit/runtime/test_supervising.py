@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli import common
 from controller.cli.device_list import list_devices
 from controller.contracts.errors import (
     FarmRestarting,
@@ -28,7 +27,7 @@ from controller.contracts.errors import (
 from controller.contracts.sweep import Sweep
 from controller.platform.atomic import write_private
 from controller.runtime import head_supervisor as module
-from controller.runtime import lifetime
+from controller.runtime import health, lifetime
 from controller.runtime.client import FarmClient, Timings
 from controller.runtime.cluster import Head
 from controller.runtime.head_supervisor import look_after
@@ -193,7 +192,7 @@ def test_the_device_list_says_that_the_controller_is_stopped(stopped_controller:
     with pytest.MonkeyPatch.context() as patch, redirect_stderr(StringIO()) as said:
         patch.setenv("BENCHFARM_HOME", str(stopped_controller.path))
         quick = partial(why_unanswered, answer_s=SHORT.answer_s)
-        patch.setattr(common, "why_unanswered", quick)
+        patch.setattr(health, "why_unanswered", quick)
         list_devices()
     assert said.getvalue() == "benchfarm: the controller has not answered for 0.05 s\n"
 
