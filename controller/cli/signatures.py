@@ -76,7 +76,7 @@ SIGNATURES: Final[dict[str, str]] = {
     " --knob=knob* --sweep=sweep --force --json",
     "results export": "output= --sweep=sweep --tag=tag* --device=device --workload=workload"
     " --stack=stack --scenario=scenario --knob=knob* --since= --until="
-    " --validity=VALID|DISTURBED|INVALID --format=json|csv|mlperf-mobile|app",
+    " --validity=VALID|DISTURBED|INVALID --format=json|jsonl|csv|parquet|mlperf-mobile|app",
     "results verify": "subject= --suite-version= --task= --json",
     "phone list": "--nearby --json",
     "phone connect": "address= --adb-server=",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Collection, Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -18,6 +19,8 @@ from controller.contracts.weights import KNOB, NO_WEIGHTS, Weights
 _TYPES: Mapping[str, type] = {"int": int, "float": float, "str": str, "bool": bool}
 LARGEST = sys.float_info.max
 """The largest int that can become a float."""
+FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)*")
+"""Names of a folder inside one of the host's, or of one further inside: none leads out of it."""
 PROVENANCE_KNOBS: Mapping[str, str] = {
     "workload": "workload_package",
     "stack": "stack_package",
@@ -41,6 +44,8 @@ class Knob(Contract):
     """Whether another value is other work, never compared; None: as its manifest's kind has it."""
     omit_default: bool | None = None
     """Whether cells leave its default out, so that those of earlier releases keep their keys."""
+    folder_name: bool | None = None
+    """Whether a str names a folder inside one of the host's, see FOLDER_NAME."""
     only_under: str | None = None
     """The only scenario in which it may have another value than the default; None: any."""
 
@@ -67,7 +72,8 @@ class Knob(Contract):
         if self.choices is not None and value not in self.choices:
             return f"Give one of: {', '.join(map(str, self.choices))}."
         if isinstance(value, str):
-            return None
+            wrong = self.folder_name and not FOLDER_NAME.fullmatch(value)
+            return "Give the name of a folder: no path that leads out of it." if wrong else None
         if self.type == "float" and abs(value) > LARGEST:
             return "Give a smaller number."
         if self.min is not None and value < self.min:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from controller.contracts.documents import load_json, read_limited
+from controller.contracts.manifests import FOLDER_NAME
 from models.images.annotations import Annotations, FieldWrong, annotations_of
 from models.images.errors import unusable
 
 KNOB: Final = "data"
 MOST_BYTES: Final = 2**32
 """Largest file of annotations; reading it takes about ten times its size in memory."""
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)*")
-"""Names of data sets: a folder in the host's folder of data, or one further inside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ def open_set(name: str, num_classes: int, root: Path) -> ImageSet:
     Raises DataUnusable.
     """
     folder = root / name
-    if not NAME.fullmatch(name):
+    if not FOLDER_NAME.fullmatch(name):
         remedy = f"Name a folder inside {root}."
         raise unusable(root, f"knob {KNOB}", f"{name!r:.80} is no name of a data set", remedy)
     if not folder.is_dir():

@@ -71,6 +71,7 @@ def test_other_ways_are_recognised(source: str) -> None:
 
 
 NO_HELPERS = {
+    "controller/runtime/api_beside.py": "starts the API and the page, which answer over HTTP",
     "controller/runtime/api_bench.py": "serves HTTP",
     "controller/runtime/head_supervisor.py": "starts the standby and `up` again",
     "controller/runtime/joining.py": "starts the agent of a joined host",

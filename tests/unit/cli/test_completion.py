@@ -137,7 +137,10 @@ def test_a_word_of_a_signature_is_a_parameter() -> None:
         ("results list --sweep ''", [SWEEP]),
         ("results list --sweep=de", [SWEEP]),
         ("results report ''", [SWEEP, "host-1", "phone-1"]),
-        ("results export x --format ''", ["json", "csv", "mlperf-mobile", "app"]),
+        (
+            "results export x --format ''",
+            ["json", "jsonl", "csv", "parquet", "mlperf-mobile", "app"],
+        ),
         ("device show ''", ["host-1", "phone-1"]),
         ("compare a b --device ''", ["host-1", "phone-1"]),
         ("phone doctor ''", ["phone-1"]),

@@ -27,6 +27,13 @@ FREE_TEXT = {"cores", "accelerator", "delegate_options"}
 of arguments of a user's program, and may hold neither `/` nor a space."""
 NAMES = {"weights"}
 """String knobs that take a name in the store of models, and so no path."""
+FOLDERS = {"data"}
+"""String knobs that take the name of a folder inside one of the host's."""
+REFUSED = {
+    **dict.fromkeys(NAMES, "is no name of weights"),
+    **dict.fromkeys(FOLDERS, r"is not allowed\. Give the name of a folder:"),
+}
+"""What is said of a path; any other knob has its choices named."""
 STRING_KNOBS = sorted(
     {
         (workload.name, stack.name, workload.scenarios[0], name)
@@ -52,7 +59,8 @@ def test_no_knob_takes_any_text_but_the_numbers_of_cpus() -> None:
         for name, knob in knobs.items()
         if knob.type == "str" and not knob.choices
     }
-    assert free == FREE_TEXT | NAMES
+    assert free == FREE_TEXT | NAMES | FOLDERS
+    assert free - {name for *_, name in STRING_KNOBS} == FREE_TEXT
     assert len(STRING_KNOBS) > 20
 
 
@@ -60,7 +68,7 @@ def test_no_knob_takes_any_text_but_the_numbers_of_cpus() -> None:
 def test_a_path_is_refused_wherever_a_sweep_takes_a_word(path: str) -> None:
     for workload, stack, scenario, knob in STRING_KNOBS:
         keys = {"name": "x", "workload": workload, "stack": stack, "scenario": scenario}
-        refused = "is no name of weights" if knob in NAMES else r"is not allowed\. Give one of:"
+        refused = REFUSED.get(knob, r"is not allowed\. Give one of:")
         with pytest.raises(SweepInvalid, match=refused):
             cells_of(Sweep.model_validate({**keys, "knobs": {knob: path}}), CATALOG)
     good = {"name": "x", "workload": "kernels", "stack": "torch", "scenario": "training"}
