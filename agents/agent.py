@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from agents.artefacts import AgentRuns, ArtefactSender, SendingPauses
 from agents.attempts.protocol import AttemptRunner
 from agents.health.prober import Prober
 from agents.health.probing import Probing
@@ -88,6 +89,7 @@ class AgentParts:
     """Called at each exchange; returns what is in this host's store of models, None if unknown."""
     probers: Mapping[DeviceKind, Prober] = field(default_factory=dict)
     pauses: AgentPauses = field(default_factory=AgentPauses)
+    sending: SendingPauses = field(default_factory=SendingPauses)
 
 
 class HostAgent:
@@ -99,6 +101,8 @@ class HostAgent:
         self._known = {*self._devices}
         """Ids of all devices that were ever announced."""
         self._outbox = Outbox(parts.folder / "outbox")
+        runs = AgentRuns(parts.identity.id, parts.folder)
+        self._artefacts = ArtefactSender(runs, parts.link, parts.sending)
         self._running: dict[AttemptRef, asyncio.Task[None]] = {}
         self._measured: set[AttemptRef] = set()
         """Running attempts that have ended and whose outcome is being handed in."""
@@ -164,10 +168,13 @@ class HostAgent:
                 log.warning("ended %d processes that a former agent had left running", ended)
         for report in self._outbox.pending():
             await self._hand_in(report)
+        sending = asyncio.create_task(self._artefacts.go_on())
         try:
             while not await self._converse():
                 pass
         finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
             await self._probing.stop()
             await self._stop(list(self._running))
 
@@ -262,6 +269,7 @@ class HostAgent:
         for job in new:
             self._running[job.ref] = asyncio.create_task(self._attempt(job))
             self._running[job.ref].add_done_callback(partial(self._ended, job.ref))
+        self._tell_quiet()
         # Don't stop a run whose outcome is being handed in, nor stop a worker twice.
         measuring = self._running.keys() - self._measured
         tasks = [self._running[ref] for ref in orders.stop if ref in measuring]
@@ -269,6 +277,10 @@ class HostAgent:
         for task in stopped:
             task.cancel()
         return bool(new or stopped or probing)
+
+    def _tell_quiet(self) -> None:
+        """Tell the sender of artefacts, which must not disturb a run, whether one measures."""
+        self._artefacts.quiet.say(measuring=bool(self._running.keys() - self._measured))
 
     def _has_left(self, job: Job) -> bool:
         """Return whether a job's device has left while the order was under way.
@@ -281,6 +293,7 @@ class HostAgent:
     def _ended(self, ref: AttemptRef, task: asyncio.Task[None]) -> None:
         del self._running[ref]
         self._measured.discard(ref)
+        self._tell_quiet()
         if not task.cancelled():
             task.result()
 
@@ -288,6 +301,7 @@ class HostAgent:
         started_at = self._parts.clock()
         outcome = await self._measure(job)
         self._measured.add(job.ref)
+        self._tell_quiet()
         report = Report(
             ref=job.ref,
             agent_id=self._parts.identity.id,
@@ -299,6 +313,7 @@ class HostAgent:
             self._outbox.put(report)
         except OSError as error:
             log.error("an outcome is kept in memory only, the outbox failed: %s", error)
+        self._artefacts.put(job.ref)
         await self._hand_in(report)
 
     async def _measure(self, job: Job) -> Outcome:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
+from agents.host.compiler import MISSING, compiler
 from agents.host.cores import PLACES, is_safe, lock_folder
 from agents.host.cpu import read_instruction_sets
 from agents.remotes.adb.server import find_adb
-from agents.stacks.compiler import MISSING, compiler
 from agents.stacks.environments import stacks_folder
 from agents.stacks.status import details_of, status_of
 from agents.virtual_phone.namespaces import choose

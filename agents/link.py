@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Protocol
 
+from controller.contracts.artefacts import ArtefactFile, ArtefactPart, ArtefactReceipt
 from controller.contracts.device import Admission, Registration
 from controller.contracts.errors import BenchfarmError, SharedMachineId
 from controller.contracts.wire import Exchange, Orders, Report, RunProgress
@@ -39,6 +41,18 @@ class ControllerLink(Protocol):
 
     async def progress(self, progress: RunProgress) -> None:
         """Send a run's progress; called at most once a second a run."""
+        ...
+
+    async def offer_artefact(self, file: ArtefactFile) -> ArtefactReceipt:
+        """Tell of a file and return what the head has of it; called before it is sent.
+
+        Raises UnknownAttempt, StoreUnavailable.
+        """
+        ...
+
+    async def add_artefact(self, part: ArtefactPart, frames: Sequence[bytes]) -> ArtefactReceipt:
+        """Send the part of a file that follows on what the head has; called again and again, with
+        what the last answer says. Raises as `offer_artefact`."""
         ...
 
 

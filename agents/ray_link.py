@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from agents.link import ControllerAway
+from controller.contracts.artefacts import ArtefactFile, ArtefactPart, ArtefactReceipt
 from controller.contracts.device import Admission, Registration
 from controller.contracts.errors import BenchfarmError
 from controller.contracts.ray_names import CONTROLLER, NAMESPACE
@@ -45,12 +46,22 @@ class RayLink:
         """See ControllerLink.progress."""
         await self._call("progress", progress)
 
-    async def _call(self, method: str, argument: object) -> Any:  # noqa: ANN401 - as the method
+    async def offer_artefact(self, file: ArtefactFile) -> ArtefactReceipt:
+        """See ControllerLink.offer_artefact."""
+        receipt: ArtefactReceipt = await self._call("offer_artefact", file)
+        return receipt
+
+    async def add_artefact(self, part: ArtefactPart, frames: Sequence[bytes]) -> ArtefactReceipt:
+        """See ControllerLink.add_artefact; each frame is small enough to go with the call."""
+        receipt: ArtefactReceipt = await self._call("add_artefact", part, *frames)
+        return receipt
+
+    async def _call(self, method: str, *arguments: object) -> Any:  # noqa: ANN401 - as the method
         try:
             if self._connect:
                 await self._connect()
                 self._connect = None
-            return await getattr(await self._controller(), method).remote(argument)
+            return await getattr(await self._controller(), method).remote(*arguments)
         except RayTaskError as error:
             if isinstance(error.cause, BenchfarmError):
                 raise error.cause from None

@@ -15,12 +15,13 @@ import time
 import traceback
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, cast
 
 from agents.host.strain import own_cores
 from agents.inference.runner.spec import SCENARIOS
-from agents.scenarios.protocol import BatchedScenario, BesidePlain
+from agents.scenarios.protocol import BatchedScenario, BesidePlain, KeepingScenario
 from agents.stacks.plugins import plugin_facts
 from agents.stacks.resolving import module_named, resolve
 from agents.stacks.weights import require_unchanged, with_weights
@@ -135,6 +136,10 @@ def _measured(
         workload = resolve(program.builder)(**program.arguments)
     if spec.in_batches:
         return scenario.run_batches(workload, backend, job.knobs, orders, messages.say)
+    if isinstance(module, KeepingScenario):
+        args = (workload, backend, job.knobs, messages.progress, Path(spec.artefact_dir))
+        kept: Result = module.run_in_folder(*args)
+        return kept
     return scenario.run(workload, backend, job.knobs, messages.progress)
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from controller.api.answers import DeviceNow, ResultProfile, SweepDetail
+from controller.api.answers import DeviceNow, ResultProfile, RunProfile, SweepDetail
 from controller.client import Farm, Results
 from controller.contracts.device import DeviceHistoryEntry, RegisteredAgent
 from controller.contracts.records import StoredFailure, StoredResult, SweepRecord
@@ -65,6 +66,13 @@ class AsyncFarm:
     async def profiles(self, **conditions: Any) -> list[ResultProfile]:  # noqa: ANN401
         """See Farm.profiles."""
         return await asyncio.to_thread(self.farm.profiles, **conditions)
+
+    async def profile(
+        self, run_id: str, *, attempt: int | None = None, timeline: bool = False
+    ) -> RunProfile:
+        """See Farm.profile."""
+        asked = partial(self.farm.profile, run_id, attempt=attempt, timeline=timeline)
+        return await asyncio.to_thread(asked)
 
     async def sweeps(self) -> list[SweepRecord]:
         """See Farm.sweeps."""

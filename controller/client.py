@@ -17,7 +17,14 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from controller.api.answers import AgentPage, DeviceNow, DevicePage, ResultProfile, SweepDetail
+from controller.api.answers import (
+    AgentPage,
+    DeviceNow,
+    DevicePage,
+    ResultProfile,
+    RunProfile,
+    SweepDetail,
+)
 from controller.api.answers import ProfilePage as Profiles
 from controller.api.connection import Ask, Connection
 from controller.api.contexts import USUAL, FarmContext, read_context
@@ -132,6 +139,18 @@ class Farm:
         """Return the profiles of results that fulfil all conditions, newest first."""
         asked = params_of(_filter(conditions))
         return self.connection.run(self.connection.words.every(Profiles, "/profiles", asked))
+
+    def profile(
+        self, run_id: str, *, attempt: int | None = None, timeline: bool = False
+    ) -> RunProfile:
+        """Return the profile of a run: of an attempt, or of the newest that has one.
+
+        timeline: whether with all that ran in the watched step. Raises NotFound if the run was not
+        profiled, or the head has no copy of its profile yet.
+        """
+        given = {} if attempt is None else {"attempt": str(attempt)}
+        asked = {**given, "timeline": str(timeline).lower()}
+        return self._one(RunProfile, Ask("GET", f"/runs/{quote(run_id, safe='')}/profile", asked))
 
     def sweeps(self) -> list[SweepRecord]:
         """Return all sweeps, oldest first."""

@@ -228,5 +228,5 @@ write_env() {
       libs=${root@Q}/usr/$libs:${root@Q}/$libs
       echo "export LD_LIBRARY_PATH=$libs\"\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}\""
     fi
-  } >"$DEPS/env"
+  } >"$DEPS/env.new" && mv "$DEPS/env.new" "$DEPS/env" # others may be reading it
 }

@@ -13,7 +13,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly VENV=.venv DEPS=.deps LOCK=requirements/lock.txt
-readonly STAMP=$VENV/.setup-stamp PIP_LOG=$DEPS/pip.log
+readonly STAMP=$VENV/.setup-stamp PIP_LOG=$DEPS/pip.log WHEELS=$DEPS/wheels
+readonly LANES=4 # downloads at once
 python= # absolute path of the interpreter, once found
 
 say() { echo "setup: $*"; }
@@ -109,6 +110,32 @@ urllib.request.urlopen(sys.argv[1]).close()
 PY
 }
 
+# Downloads the locked packages, several at once: pip alone waits for one after another. What it does
+# not get is left to install_locked, which says why.
+download_locked() {
+  local lane
+  trap 'kill $(jobs -p) 2>/dev/null' TERM
+  rm -rf "$WHEELS" && mkdir -p "$WHEELS"
+  for ((lane = 0; lane < LANES; lane++)); do
+    locked | awk -v lane="$lane" -v lanes="$LANES" 'NR % lanes == lane' >"$WHEELS/$lane.txt"
+    "$VENV/bin/python" -P -m pip wheel --quiet --no-input --no-deps --require-virtualenv \
+      --wheel-dir "$WHEELS" --requirement "$WHEELS/$lane.txt" >/dev/null 2>&1 &
+  done
+  wait
+}
+
+locked() { grep -v '^#' "$LOCK"; }
+
+# One process installs them all, so that packages with the same files always come in the same order.
+install_locked() {
+  local from=()
+  if (($(find "$WHEELS" -name "*.whl" | wc -l) == $(locked | wc -l))); then
+    from=(--no-index --find-links "$WHEELS")
+  fi
+  install "${from[@]}" --requirement "$LOCK"
+  rm -r "$WHEELS"
+}
+
 # torch comes first and alone, so that no other package is ever looked up on its index.
 install_torch() {
   local torch wheels=()
@@ -147,11 +174,21 @@ build_kernels() {
   "$VENV/bin/python" -P -m kernels.build 2>"$PIP_LOG" || say "warning: $(<"$PIP_LOG")"
 }
 
+# What waits for the network, and what computes, beside it.
 set_up() {
+  local downloading compiling
   create_venv
+  download_locked &
+  downloading=$!
+  "$VENV/bin/python" -P kernels/build.py 2>/dev/null &
+  compiling=$!
+  trap "kill $downloading $compiling 2>/dev/null" EXIT
   install_torch
   say "installing $LOCK and benchfarm"
-  install --requirement "$LOCK"
+  wait "$downloading"
+  install_locked
+  wait "$compiling" || true # build_kernels says why
+  trap - EXIT
   install --no-deps --editable .
   verify
   fingerprint >"$STAMP"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from controller.contracts.mobile import OutputKind
 from models.training import Batch, Outputs, TrainingWorkload
 
 if TYPE_CHECKING:
     import torch
+
+
+SCORER: Final = "pycocotools"
+"""What mAP needs and a separate environment may not have."""
 
 
 class EvaluatedWorkload(TrainingWorkload[Batch, Outputs], Protocol[Batch, Outputs]):

@@ -1,12 +1,15 @@
-"""The interface of training workloads whose models can also be run under LoadGen."""
+"""The interfaces of training workloads whose models can also be run under LoadGen."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     import torch
+
+    from controller.contracts.mobile import OutputKind
+    from controller.contracts.result import Environment
 
 OutputsIn = TypeVar("OutputsIn", contravariant=True)
 
@@ -33,4 +36,32 @@ class InferenceWorkload(Protocol[OutputsIn]):
 
     def answers(self, outputs: OutputsIn) -> Sequence[torch.Tensor]:
         """Return the answer for each sample; called outside the precision context, and timed."""
+        ...
+
+
+@runtime_checkable
+class ScoredWorkload(InferenceWorkload[OutputsIn], Protocol[OutputsIn]):
+    """An InferenceWorkload whose answers can be scored, if its samples are not made up."""
+
+    @property
+    def output(self) -> OutputKind:
+        """How the answers are scored, see `models.mobile.metrics.score`."""
+        ...
+
+    def truths(self) -> Sequence[Any]:
+        """Return the truth of each sample, as the metric takes it; none: samples are made up.
+
+        Raises DataUnusable.
+        """
+        ...
+
+    def sample(self, number: int) -> torch.Tensor:
+        """Return the sample of a truth, fp32; called before LoadGen's clock.
+
+        Raises DataUnusable.
+        """
+        ...
+
+    def data_facts(self) -> Environment:
+        """Return facts of the samples that have truths; called once, after `truths`."""
         ...

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from models.optimizers import build_optimizer
 from models.seeding import seeded
+from models.text.masking import masked_count
 
 DISTINCT_BATCHES = 4
 """More would only cost memory: steps of all batches compute the same."""
@@ -20,8 +21,6 @@ BERT_STD, BERT_EPS = 0.02, 1e-12
 """Of initial weights, and of layer norms (google-research/bert, modeling.py)."""
 MASK = 0
 """The token in place of a masked one; no text has it."""
-MASKED = 0.15
-"""Fraction of masked tokens (Devlin et al. 2019, section 3.1)."""
 
 Text = tuple[tuple[Tensor, ...], Tensor]
 """What the model is called with, and the tokens that it is to predict, int64 [B, P]."""
@@ -247,12 +246,5 @@ class EncoderTraining(LanguageTraining):
     def _text(self, generator: torch.Generator) -> Text:
         tokens = self._tokens(self._sequence_length, generator)
         order = torch.rand(tokens.shape, generator=generator).argsort(dim=1)
-        masked = order[:, : max(1, round(MASKED * self._sequence_length))]
+        masked = order[:, : masked_count(self._sequence_length)]
         return (tokens.scatter(1, masked, MASK), masked), tokens.gather(1, masked)
-
-
-class BertTraining(EncoderTraining):
-    """BERT's masked language model, as MLPerf Training pre-trains it, without next sentences."""
-
-    LEARNING_RATE = 4e-4
-    MODEL = BertModel

@@ -11,7 +11,9 @@ from hypothesis import settings
 
 from agents.host.cpu import read_instruction_sets
 from agents.host.launch import onednn_environ
+from tests.support.new_stores import copied
 from tests.support.parts import APART, marks_in
+from tests.support.slowest import rank_of
 
 # Before torch loads OpenMP: threads that spin while they wait take other processes' cores away.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -39,7 +41,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse tests that would never run."""
+    """Refuse tests that would never run; put those first that take longest."""
     for item in items:
         marks = {name for name in APART if item.get_closest_marker(name)}
         if unnamed := marks - (marks_in(item.path) if marks else set()):
@@ -49,6 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             )
         if {"farm", "alone"} <= marks:
             raise pytest.UsageError(f"{item.nodeid} is marked farm and alone: choose one")
+    items.sort(key=lambda item: rank_of(item.path))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -56,6 +59,13 @@ def _own_options() -> Iterator[None]:
     """Keep the tester's options from the pytest that some tests start."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PYTEST_ADDOPTS", raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _new_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Migrate no new store but one."""
+    with copied(tmp_path_factory.mktemp("migrated")):
         yield
 
 

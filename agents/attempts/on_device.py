@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -26,7 +26,7 @@ from agents.inference.on_device_result import (
 from agents.inference.quality import delegated, judged
 from agents.inference.requirements import untold
 from agents.inference.requirements_probe import require
-from agents.inference.run_length import MADE_UP_SAMPLES, loadgen_spec
+from agents.inference.run_length import MADE_UP_SAMPLES, MODES, loadgen_spec, repeats
 from agents.inference.run_rules import DATASET_ORIGIN
 from agents.remotes.remote import (
     RUNS,
@@ -44,11 +44,6 @@ from controller.contracts.wire import Job, OnDeviceProgram, Progress, WorkerSpec
 from models.mobile.preparation import MODEL
 
 log = logging.getLogger(__name__)
-MODES: Mapping[str, tuple[str, ...]] = {
-    "performance": ("performance",),
-    "accuracy": ("accuracy",),
-    "submission": ("performance", "accuracy"),
-}
 ANSWERS = "mlperf_log_accuracy.json"
 
 
@@ -157,12 +152,16 @@ async def _measure(
     result = with_files(begun(outcome, ready_s), spec.job, mode, target)
     if on_host and mode == "performance":
         result = with_host_use(result, load_policy(str(spec.job.knobs["policy"])), target)
-    return await _scored(result, site.ready, target) if mode == "accuracy" else result
+    if mode != "accuracy":
+        return result
+    held = result.environment.get("performance_samples")  # of a phone, what its memory held
+    repeated = repeats(spec.job, site.ready.samples, held if isinstance(held, int) else 0)
+    return await _scored(result, site.ready, target, repeated)
 
 
-async def _scored(result: Result, ready: Ready, folder: Path) -> Result:
+async def _scored(result: Result, ready: Ready, folder: Path, repeated: int) -> Result:
     """Add the score of an accuracy run's answers; raises UserError."""
-    found = await score_answers(ready, folder / ANSWERS)
+    found = await score_answers(ready, folder / ANSWERS, repeated)
     reasons = (*result.reasons, *found.objections)
     return result.model_copy(
         update={

@@ -19,6 +19,7 @@ from agents.attempts.rounds import Round, is_another_due
 from agents.attempts.sides import part_of
 from agents.attempts.worker_process import WorkerProcess
 from agents.host.conditions import environment_of, read_conditions
+from agents.host.disturbance import speed_objections
 from agents.profiling.names import LOG, TASKS
 from controller.contracts.counters import Counters
 from controller.contracts.documents import read_json
@@ -224,6 +225,7 @@ class PeaksFound:
 
 
 PLAIN = "plain run: "
+BESIDE_RUNS = "beside the timed and the watched runs"
 
 
 def judged_by_runs(profile: Profile, runs: Mapping[str, Result], policy: Policy) -> Profile:
@@ -237,7 +239,9 @@ def judged_by_runs(profile: Profile, runs: Mapping[str, Result], policy: Policy)
         )
         for validity in (Validity.INVALID, Validity.DISTURBED)
     }
-    slower = tuple(unlikely(profile.summary))
+    found = (result.environment.get("matmul_gflops") for result in runs.values())
+    known = [rate for rate in found if isinstance(rate, float)]
+    slower = (*unlikely(profile.summary), *speed_objections(known, BESIDE_RUNS, policy))
     enforced = policy.host is not None and policy.host.enforced
     broken = told[Validity.INVALID] + (slower if enforced else ())
     return judged(profile, broken, told[Validity.DISTURBED] + (() if enforced else slower))

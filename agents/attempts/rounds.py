@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.contracts.result import Result, Validity
+from agents.host.disturbance import OWN_SPEED
+from controller.contracts.result import Result
 from controller.profiles.model import Profile
 from controller.profiles.validity import NOISE
 
@@ -33,7 +34,8 @@ class Round:
 
         No counter shows the neighbours of a virtual machine, which take its speed for seconds.
         """
-        quiet = all(run.validity is Validity.VALID for run in self._runs)
+        reasons = [reason for run in self._runs for reason in run.reasons]
+        quiet = all(reason.startswith(OWN_SPEED) for reason in reasons)
         return quiet and bool(self.profile.summary.reasons)
 
     @property

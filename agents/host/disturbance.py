@@ -10,13 +10,25 @@ however many there are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from agents.host.cpu_watch import TICKS_PER_S, CpuTimes, CpuWatch
 from agents.host.strain import Strain
 from controller.contracts.policy import HostLimits, Policy
 from controller.contracts.result import Environment, Result, Validity
 
-__all__ = ["CpuTimes", "CpuWatch", "environment_of", "judged", "objections", "validity_of"]
+__all__ = [
+    "OWN_SPEED",
+    "CpuTimes",
+    "CpuWatch",
+    "environment_of",
+    "judged",
+    "objections",
+    "speed_objections",
+    "validity_of",
+]
+OWN_SPEED: Final = "the machine's own speed changed"
+"""Begins the objection that no other process explains."""
 
 
 def environment_of(timed: CpuTimes) -> Environment:
@@ -84,6 +96,19 @@ def _of_the_strain(
             f"the highest clock frequency of the cores fell by {drop:.1%} while it was timed, from "
             f"{strain.first_khz} to {strain.least_khz} kHz; policy {name} allows {most_drop:.0%}"
         )
+
+
+def speed_objections(gflops: Sequence[float], when: str, policy: Policy) -> tuple[str, ...]:
+    """Return that a fixed matrix product ran at too different rates, if it did.
+
+    gflops: 10⁹ FLOPs a second, each time it ran. when: "before and after what was timed", say.
+    """
+    most = policy.host.most_speed_change if policy.host else None
+    if most is None or not gflops or min(gflops) >= (1 - most) * max(gflops):
+        return ()
+    rates = f"{min(gflops):.4g} to {max(gflops):.4g} GFLOP/s"
+    allowed = f"policy {policy.name} allows {most:.0%} less than the fastest"
+    return (f"{OWN_SPEED}: a matrix product ran at {rates} {when}; {allowed}",)
 
 
 def validity_of(broken: Sequence[str], disturbed: Sequence[str], policy: Policy) -> Validity:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from agents.host.compiler import inductor_environ
 from agents.host.rank_placement import CannotPlace, place_ranks
 from agents.host.tools import HUGE_PAGES, LIBRARIES, HostTools, format_cpus, parse_cpus
 from controller.contracts.base import Scalar
@@ -67,6 +68,7 @@ def launch_of(
     environ |= _allocator(malloc, bool(knobs["huge_pages"]), host)
     environ |= _openmp(openmp, str(knobs["thread_binding"]))
     environ |= onednn_environ(host.isa_unusable)
+    environ |= inductor_environ(host.cxx, host.inductor_cache)
     if preloaded := [_library(name, host) for name in (malloc, openmp) if name in LIBRARIES]:
         environ["LD_PRELOAD"] = ":".join(preloaded)
     prefix = _placement(str(knobs["numa"]), cores, device, host)

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from agents.host.compiler import compiler
 from agents.host.cpu import read_instruction_sets
+from controller.platform.user_cache import user_cache
 
 SYSTEM = Path("/sys/devices/system")
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -58,6 +60,10 @@ class HostTools:
     """Mode of transparent huge pages: always, madvise or never; None if unsupported."""
     isa_unusable: tuple[str, ...]
     """Instruction sets that the CPU reports but programs can't use."""
+    cxx: str | None
+    """The C++ compiler."""
+    inductor_cache: Path
+    """Where torch's inductor keeps what it has compiled: a private folder, which may not exist."""
 
 
 def read_host_tools(prefix: Path = Path(sys.prefix)) -> HostTools:
@@ -73,6 +79,8 @@ def read_host_tools(prefix: Path = Path(sys.prefix)) -> HostTools:
         taskset=shutil.which("taskset"),
         huge_pages=read_huge_pages(),
         isa_unusable=read_instruction_sets().unusable,
+        cxx=compiler(),
+        inductor_cache=user_cache("inductor"),
     )
 
 

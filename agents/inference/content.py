@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ from controller.contracts.catalog import user_tasks
 from controller.contracts.command import Command, CommandFile
 from controller.contracts.mobile import OnDevice
 from controller.contracts.result import Environment
+from controller.platform.user_cache import user_cache
 from models.mobile.origin import origin_of
 from models.mobile.preparation import (
     DEVICE,
@@ -46,8 +46,7 @@ PREPARER = "models.mobile"
 
 def cache_folder() -> Path:
     """Return the folder of bundles, shared by all farms of this user: a build cache, not state."""
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "benchfarm" / "bundles"
+    return user_cache("bundles")
 
 
 LIBC = "libc.so.6"
@@ -230,9 +229,16 @@ async def compare_answers(ready: Ready, answers: Path, reference: Path, compared
     return await ask_process(PREPARER, "compare", order, Compared, DEADLINE_S)
 
 
-async def score_answers(ready: Ready, answers: Path) -> Scored:
-    """Score an accuracy run from LoadGen's log; raises UserError, WorkerFault."""
+async def score_answers(ready: Ready, answers: Path, repeated: int) -> Scored:
+    """Score an accuracy run from LoadGen's log; repeated: see `run_length.repeats`.
+
+    Raises UserError, WorkerFault.
+    """
     order = ScoreOrder(
-        workload=ready.workload, folder=ready.folder, samples=ready.samples, answers=answers
+        workload=ready.workload,
+        folder=ready.folder,
+        samples=ready.samples,
+        answers=answers,
+        repeated=repeated,
     )
     return await ask_process(PREPARER, "score", order, Scored, DEADLINE_S)

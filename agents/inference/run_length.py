@@ -12,6 +12,12 @@ from controller.contracts.suite_rules import SuiteRules
 from controller.contracts.suite_version import rules_of
 from controller.contracts.wire import Job
 
+MODES: Final[Mapping[str, tuple[str, ...]]] = {
+    "performance": ("performance",),
+    "accuracy": ("accuracy",),
+    "submission": ("performance", "accuracy"),
+}
+"""Modes of LoadGen's runs by the knob `mode`."""
 OFFLINE: Final[Mapping[str, RunLength]] = {
     "normal": RunLength(queries=24_576),
     "quick": RunLength(queries=2_457),
@@ -53,6 +59,20 @@ def _seeds(rules: SuiteRules | None) -> Mapping[str, int]:
     if rules is None or rules.seeds is None:
         return {}
     return {f"{name}_rng_seed": seed for name, seed in rules.seeds.model_dump().items()}
+
+
+def repeats(job: Job, samples: int, held: int) -> int:
+    """Return how many samples LoadGen asks for again to fill the queries of an accuracy run.
+
+    It asks for all that are held in memory, then for the next ones.
+
+    held: most samples in memory.
+    """
+    if job.scenario != "multi_stream" or not held:
+        return 0
+    at_once = int(job.knobs["samples_per_query"])
+    full, rest = divmod(samples, held)
+    return full * (-held % at_once) + -rest % at_once
 
 
 def run_length(

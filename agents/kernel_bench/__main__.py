@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import sys
 
+from agents.host.compiler import MISSING, compiler
 from agents.host.facts import cpu_device
 from agents.host.launch import launch_of
 from agents.host.tools import read_host_tools
-from agents.stacks.compiler import MISSING, compiler
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import UserError
 from controller.contracts.kernels import (

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import torch
 
+from agents.host.compiler import compiler, require_private_headers
 from agents.host.cpu_watch import CpuWatch
 from agents.host.strain import own_cores
 from agents.kernel_bench.measure import BATCH_S, Identity, compare
 from agents.pairing.interleave import Plan
-from agents.stacks.compiler import compiler
 from controller.contracts.errors import UserError
 from controller.contracts.kernels import KernelBench, KernelCheck, KernelRow
 from controller.contracts.policy import load_policy
@@ -90,6 +90,8 @@ def check(identity: Identity, case: Case) -> KernelCheck:
 def handle(wanted: KernelBench, replies: Replies) -> None:
     """Answer with a KernelCheck or a KernelRow for each case."""
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    if wanted.verb == "bench" and compiler() is not None:
+        require_private_headers("kernels bench")
     for row in found(wanted):
         replies.answer(row)
 

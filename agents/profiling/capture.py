@@ -74,7 +74,7 @@ def capture(
     def watch() -> Window[tuple[Steps, Section]]:
         trainer.restart()
         profilers[:] = [profile(activities=[ProfilerActivity.CPU], record_shapes=True)]
-        with modules_marked(stepping.model), profilers[0]:
+        with trainer.beside_speed(knobs), modules_marked(stepping.model), profilers[0]:
             steps = _steps(trainer, count, on_progress)
         disturbed = objections(trainer.section.watch.timed, policy)
         return Window([seconds for seconds, _ in steps], bool(disturbed), (steps, trainer.section))

@@ -33,7 +33,7 @@ def run(
     if workload is None or loader is None:
         message = (
             "cannot measure loading: this workload's batches are in memory, or several ranks share "
-            "them. Set the knob data of workload retinanet_images, and ranks to 1."
+            "them. Set the knob data to a data set, and ranks to 1."
         )
         raise WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))
     warmup, timed = int(knobs["warmup_steps"]), int(knobs["steps"])

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from agents.backends.protocol import TrainingBackend
+from agents.host.compiler import require_compiler
 from agents.host.disturbance import CpuWatch, environment_of, validity_of
 from agents.host.disturbance import objections as disturbances
 from agents.kernel_bench.measure import BATCH_S, Identity, compare
 from agents.pairing.interleave import Plan
-from agents.stacks.compiler import require_compiler
 from controller.contracts.base import Scalar
 from controller.contracts.kernels import KernelRow
 from controller.contracts.policy import load_policy

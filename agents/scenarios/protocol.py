@@ -4,7 +4,8 @@ name."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 from controller.contracts.base import Scalar
 from controller.contracts.result import Result
@@ -39,6 +40,23 @@ class BatchedScenario(Scenario, Protocol):
         /,
     ) -> Result:
         """Measure a batch for each order, and send each with `say`; raises WorkerFault."""
+        ...
+
+
+@runtime_checkable
+class KeepingScenario(Scenario, Protocol):
+    """A scenario that may keep files beside its result."""
+
+    def run_in_folder(
+        self,
+        workload: Any,  # noqa: ANN401 - as of run
+        backend: Any,  # noqa: ANN401 - as of run
+        knobs: Mapping[str, Scalar],
+        on_progress: Callable[[Progress], None],
+        folder: Path,
+        /,
+    ) -> Result:
+        """Measure; raises WorkerFault. folder: of the attempt's files, which is there."""
         ...
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from statistics import median
 
+from agents.backends.own_speed import product_flops
 from agents.backends.protocol import TrainingBackend
 from agents.backends.stepping import OneProcess, Stepping, Waiting
 from agents.energy.account import account
 from agents.energy.rapl import EnergyMeter, readable_domains, rested
-from agents.host.disturbance import CpuWatch, environment_of, validity_of
+from agents.host.disturbance import CpuWatch, environment_of, speed_objections, validity_of
 from agents.host.disturbance import objections as disturbances
 from controller.contracts.base import Scalar
 from controller.contracts.policy import Policy, load_policy
@@ -26,6 +29,7 @@ Steps = list[tuple[float, float]]
 SETTLE_S = 1.0
 """Longest wait for a process to become idle."""
 LOOK_S = 5e-3
+BESIDE = "before and after what was timed"
 
 
 @dataclass
@@ -38,6 +42,8 @@ class Section:
     """Begin and end of each part, in seconds."""
     waits: list[float] = field(default_factory=list)
     """Seconds that each timed step waited for its batch; none if batches are in memory."""
+    gflops: list[float] = field(default_factory=list)
+    """10⁹ FLOPs a second of a matrix product, before and after; none if that was not asked for."""
 
 
 class Trainer:
@@ -60,6 +66,20 @@ class Trainer:
     def restart(self) -> None:
         """Begin another section."""
         self.section = Section(CpuWatch(), EnergyMeter(self._domains))
+
+    @contextmanager
+    def beside_speed(self, knobs: Mapping[str, Scalar]) -> Iterator[None]:
+        """Measure how fast the machine is before and after this context.
+
+        Not known if other processes do the steps, or while oneDNN logs the primitives of steps.
+        """
+        precision = str(knobs.get("precision"))
+        known = isinstance(self._stepping, OneProcess) and "ONEDNN_VERBOSE" not in os.environ
+        if known:
+            self.section.gflops.append(product_flops(precision) / 1e9)
+        yield
+        if known:
+            self.section.gflops.append(product_flops(precision) / 1e9)
 
     def step(self) -> tuple[float, float]:
         """Do one whole training step; return its seconds and its loss.
@@ -96,6 +116,7 @@ class Trainer:
         section = section or self.section
         timed = section.watch.timed
         broken, disturbed = objections(steps), disturbances(timed, policy)
+        disturbed += speed_objections(section.gflops, BESIDE, policy)
         energy = account(
             lambda: section.meter.used, lambda: self._at_rest.used, len(steps), Unit.JOULES_PER_STEP
         )
@@ -110,6 +131,7 @@ class Trainer:
             environment={
                 **self._stepping.environment(),
                 **environment_of(timed),
+                **speed_facts(section.gflops),
                 **energy.facts,
                 **share_of_waits(section.waits, steps),
                 **self._moments(section.uptimes),
@@ -145,7 +167,7 @@ def run(
             on_progress(_progress(phase, len(steps), warmup + timed, steps[-1]))
 
     train("warm-up", warmup)
-    with trainer.timing():
+    with trainer.beside_speed(knobs), trainer.timing():
         train("training", timed)
     return trainer.result(steps[warmup:], policy)
 
@@ -224,6 +246,14 @@ def measure(steps: Steps, batch_size: int, peak_bytes: int) -> dict[str, Measure
 def measure_waits(waits: Sequence[float]) -> dict[str, Measurement]:
     """Return the median of what steps waited for their batches; none if they are in memory."""
     return {"load_wait": Measurement.of_samples(tuple(waits), Unit.SECONDS)} if waits else {}
+
+
+def speed_facts(gflops: Sequence[float]) -> dict[str, float]:
+    """Return the facts of how fast the machine was; none if it is not known."""
+    if not gflops:
+        return {}
+    change = 1 - min(gflops) / max(gflops)
+    return {"matmul_gflops": round(median(gflops), 3), "matmul_change": round(change, 4)}
 
 
 def share_of_waits(waits: Sequence[float], steps: Steps) -> dict[str, float]:

@@ -4,8 +4,8 @@ The cell's model and the plain one (the workload's switches at their defaults, e
 with the same weights and see the same batches. First their gradients are compared, tensor by
 tensor, at these weights: with the cell in fp32, where a small error shows, and in its own number
 format, beside what that format does to the plain model. Then both are trained, and the cell's
-losses have to stay in a band around the plain ones'. How wide it is, a third training tells: the
-plain one from nudged weights.
+losses have to stay in a band around the plain ones'. How wide it is, more trainings tell: the plain
+model's from weights that were nudged at random, as many as are needed to hold the cell's losses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,16 @@ from controller.contracts.base import Scalar
 from controller.contracts.result import Environment, Measurement, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress
-from controller.stats.following import Curves, Dots, Limits, band, gradient_objections, total
+from controller.stats.following import (
+    NUDGES,
+    Curves,
+    Dots,
+    Limits,
+    beside_nudged,
+    gradient_objections,
+    plain_objections,
+    total,
+)
 from models.training import Batch, Outputs, TrainingWorkload
 
 if TYPE_CHECKING:
@@ -51,7 +60,6 @@ GRADIENT_FACTS: Final = {
 }
 COMPILED: Final = "_orig_mod."
 """Before the names of a compiled model's parameters."""
-NUDGE_SEED: Final = 1
 
 
 class Held:
@@ -89,10 +97,16 @@ class Pupil(OneProcess[Batch, Outputs]):
             self.load(number)
             yield self.step()
 
+    def nudged_losses(self, steps: int, share: float, seed: int) -> Iterator[float]:
+        """Train anew, from nudged weights, and yield the loss of each step."""
+        self.start()
+        self.nudge(share, seed)
+        yield from self.losses(steps)
+
     @torch.no_grad()
-    def nudge(self, share: float) -> None:
+    def nudge(self, share: float, seed: int) -> None:
         """Change each weight at random, up or down by a share of it."""
-        numbers = torch.Generator().manual_seed(NUDGE_SEED)
+        numbers = torch.Generator().manual_seed(seed)
         for weight in self.model.parameters():
             signs = torch.randint(0, 2, weight.shape, generator=numbers) * 2 - 1
             weight.mul_(1 + share * signs)
@@ -125,18 +139,37 @@ def run_beside(
         reasons += gradient_objections(dots, rounding, LIMITS[precision], precision)
         facts |= gradient_facts(dots, precision)
     expected = told.all("plain", reference.losses(steps))
-    reference.start()
-    reference.nudge(limits.nudge)
-    allowed = band(expected, told.all("plain, nudged", reference.losses(steps)), limits)
-    curves = Curves(told.all("training", cell.losses(steps)), expected, allowed)
-    return judged(reasons, curves, {**cell.environment(), **facts})
+    losses = told.all("training", cell.losses(steps))
+    nudges = nudged(reference, limits.nudge, steps, told)
+    curves, trained = beside_nudged(losses, expected, nudges, limits)
+    reasons += plain_objections(expected, trained)
+    return judged(
+        reasons, curves, {**cell.environment(), **facts, "nudged_trainings": len(trained)}
+    )
+
+
+def nudged(
+    reference: Pupil[Batch, Outputs], share: float, steps: int, told: StepCounter
+) -> Iterator[list[float]]:
+    """Train the reference from nudged weights, NUDGES times, and yield the losses of each."""
+    for seed in range(1, NUDGES + 1):
+        if seed > 1:
+            told.expect(steps)
+        yield told.all("plain, nudged", reference.nudged_losses(steps, share, seed))
 
 
 class StepCounter:
-    """Says how far a run is."""
+    """Says how far a run is.
+
+    count: steps that are known of at first; more may come.
+    """
 
     def __init__(self, on_progress: Callable[[Progress], None], count: int) -> None:
         self._on_progress, self._count, self._done = on_progress, count, 0
+
+    def expect(self, steps: int) -> None:
+        """Add steps that are to be done too."""
+        self._count += steps
 
     def all(self, phase: str, steps: Iterable[Step]) -> list[Step]:
         """Return all steps of a phase; say of each that it is done."""
@@ -181,18 +214,26 @@ def _dots(wanted: Tensor, got: Tensor | None) -> Dots:
 
 
 def gradient_facts(dots: Mapping[str, Dots], precision: str) -> Environment:
-    """Return how far the gradients in a number format are from the plain ones."""
+    """Return how far the gradients in a number format are from the plain ones.
+
+    None where a gradient is no number, or there is one where the plain model has none.
+    """
     off, residual = GRADIENT_FACTS[precision]
     return {
-        off: max((abs(one.scale - 1.0) for one in dots.values()), default=None),
-        residual: max((one.residual for one in dots.values()), default=None),
+        off: _largest(abs(one.scale - 1.0) for one in dots.values()),
+        residual: _largest(one.residual for one in dots.values()),
     }
+
+
+def _largest(distances: Iterable[float]) -> float | None:
+    found = list(distances)
+    return max(found, default=None) if all(map(math.isfinite, found)) else None
 
 
 def judged(reasons: Iterable[str], curves: Curves, environment: Environment) -> Result:
     """Return the result: INVALID if a gradient or a loss is not the plain model's.
 
-    reasons: what is wrong with the gradients.
+    reasons: what is wrong with the gradients, or with the plain trainings.
     """
     wrong = (*reasons, *curves.objections())
     apart, losses = curves.apart, tuple(filter(math.isfinite, curves.losses))

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
 
 import torch
 
 from agents.backends.protocol import InferenceBackend, TrainingBackend
 from agents.backends.stepping import OneProcess
 from agents.scenarios.training import Steps, Trainer, objections
+from agents.scenarios.training_accuracy import COMPILED
 from controller.contracts.base import Scalar
 from controller.contracts.errors import WorkerFault
 from controller.contracts.policy import load_policy
 from controller.contracts.result import Blame, Failure, Measurement, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress
-from models.evaluation import EvaluatedWorkload
+from models.evaluation import SCORER, EvaluatedWorkload
 from models.training import Batch, Outputs
 
-SCORER = "pycocotools"
-"""What the metric needs and a separate environment may not have."""
+WEIGHTS: Final = "weights.pth"
 
 
 class Scheduled(OneProcess[Batch, Outputs]):
@@ -78,6 +80,37 @@ def run(
 
     Raises WorkerFault, blame user, on a stack that can't be scored.
     """
+    return _trained(workload, backend, knobs, on_progress)[0]
+
+
+def run_in_folder(
+    workload: EvaluatedWorkload[Batch, Outputs] | None,
+    backend: TrainingBackend,
+    knobs: Mapping[str, Scalar],
+    on_progress: Callable[[Progress], None],
+    folder: Path,
+) -> Result:
+    """Do as `run`, and keep the trained weights in a folder if `keep_weights` says so."""
+    result, pupil = _trained(workload, backend, knobs, on_progress)
+    if not knobs["keep_weights"]:
+        return result
+    return result.model_copy(update={"artefacts": {**result.artefacts, **kept(pupil, folder)}})
+
+
+def kept(pupil: Scheduled[Batch, Outputs], folder: Path) -> dict[str, str]:
+    """Write the model's weights as a checkpoint that it can begin with; return the artefact."""
+    path = folder / WEIGHTS
+    state = pupil.model.state_dict()
+    torch.save({"model": {n.removeprefix(COMPILED): tensor for n, tensor in state.items()}}, path)
+    return {"weights": str(path)}
+
+
+def _trained(
+    workload: EvaluatedWorkload[Batch, Outputs] | None,
+    backend: TrainingBackend,
+    knobs: Mapping[str, Scalar],
+    on_progress: Callable[[Progress], None],
+) -> tuple[Result, Scheduled[Batch, Outputs]]:
     if workload is None:
         raise _refusal("several ranks train it", "Set the knob ranks to 1.")
     if find_spec(SCORER) is None:
@@ -100,7 +133,9 @@ def run(
         if quality >= target:
             break
     result = trainer.result(steps, policy)
-    return judged(result, steps, (metric, quality, target), scored) if metric else result
+    if metric:
+        result = judged(result, steps, (metric, quality, target), scored)
+    return result, pupil
 
 
 def _parts(most: int, every: int) -> Iterator[int]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from agents.stacks.compiler import MISSING, compiler
+from agents.host.compiler import MISSING, compiler
 from agents.stacks.environments import EnvironmentFolder
 from agents.stacks.interpreter import command_in
 from controller.contracts.catalog import user_tasks

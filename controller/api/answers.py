@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Generic, Self, TypeVar
 
 from controller.contracts.annotations import Note, SweepAnnotations
+from controller.contracts.artefacts import ArtefactRecord
 from controller.contracts.base import Contract, Scalar, Timestamp
 from controller.contracts.device import (
     Booking,
@@ -26,6 +27,7 @@ from controller.contracts.records import (
 )
 from controller.contracts.result import Validity
 from controller.contracts.run import Attempt, Run
+from controller.profiles.model import KernelRow, PrimitiveRow, Span
 from controller.runtime.fleet import DeviceOverview
 
 Item = TypeVar("Item", bound=Contract)
@@ -148,3 +150,22 @@ class ResultProfile(Contract):
 
 class ProfilePage(Page[ResultProfile]):
     """A page of profiles; it may have fewer than were asked for, and yet a next one."""
+
+
+class ArtefactPage(Page[ArtefactRecord]):
+    """A page of a run's artefacts."""
+
+
+class RunProfile(Contract):
+    """The profile of a run."""
+
+    run_id: str
+    attempt: int
+    """The attempt that was profiled."""
+    summary: ProfileSummary
+    kernels: tuple[KernelRow, ...]
+    """Kernels of the framework's ops, in seconds of a step."""
+    primitives: tuple[PrimitiveRow, ...]
+    """The primitives that ran in them."""
+    timeline: tuple[Span, ...]
+    """The quickest watched step; none unless it is asked for, and of logs."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ipaddress
 import socket
 import ssl
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,10 @@ from controller.platform.private_files import read_private
 
 VALID_FOR: Final = timedelta(days=3650)
 """Clients trust it by its fingerprint, so nothing is gained by making it anew sooner."""
+OURS: Final = "benchfarm"
+"""The name of whoever signs a certificate that is made here."""
+MOST_NAMES: Final = 20
+"""Hosts that a certificate is for."""
 SKEW: Final = timedelta(days=1)
 """By so much a client's clock may be behind the server's."""
 
@@ -32,6 +37,8 @@ class Certificate:
 
     certificate: Path
     key: Path
+    former: str = ""
+    """Fingerprint of the certificate that this one has just replaced; empty if it has not."""
 
 
 def tls_of(files: Certificate) -> ssl.SSLContext:
@@ -64,21 +71,31 @@ def fingerprint_of(certificate: Path) -> str:
 def own_certificate(folder: Path, host: str, now: datetime) -> Certificate:
     """Return the certificate in a private folder, which is made if it isn't there.
 
-    host: the address or name at which it is served. Raises OSError.
+    One that was made here and is not for the host is replaced by one for it, and for all that the
+    former was for. host: the address or name at which it is served. Raises OSError, UserError.
     """
     files = Certificate(folder / "api-cert.pem", folder / "api-key.pem")
-    if not (files.certificate.exists() and files.key.exists()):
-        certificate, key = make_certificate(host, now)
-        write_private(files.key, key)
-        write_private(files.certificate, certificate)
+    former: Sequence[str] = ()
+    if files.certificate.exists() and files.key.exists():
+        former = _names_if_ours(files.certificate)
+        if not former or host in former:
+            return files
+        files = replace(files, former=fingerprint_of(files.certificate))
+    certificate, key = make_certificate(host, now, former)
+    write_private(files.key, key)
+    write_private(files.certificate, certificate)
     return files
 
 
-def make_certificate(host: str, now: datetime) -> tuple[str, str]:
-    """Return a new self-signed certificate for a host and its key, P-256, both as PEM."""
+def make_certificate(host: str, now: datetime, former: Sequence[str] = ()) -> tuple[str, str]:
+    """Return a new self-signed certificate for a host and its key, P-256, both as PEM.
+
+    former: other hosts that it is also for.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "benchfarm")])
-    names = dict.fromkeys((host, "localhost", "127.0.0.1", socket.gethostname()))
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, OURS)])
+    usual = ("localhost", "127.0.0.1", "::1", socket.gethostname())
+    names = [*dict.fromkeys((host, *usual, *former))][:MOST_NAMES]
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -103,3 +120,18 @@ def _general_name(host: str) -> x509.GeneralName:
     with suppress(ValueError):
         return x509.IPAddress(ipaddress.ip_address(host))
     return x509.DNSName(host)
+
+
+def _names_if_ours(certificate: Path) -> Sequence[str]:
+    """Return the hosts that a certificate is for; none of one that was not made here, or that
+    cannot be read, which is told where it is used."""
+    try:
+        found = x509.load_pem_x509_certificate(certificate.read_bytes())
+        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        (issuer,) = found.issuer.get_attributes_for_oid(NameOID.COMMON_NAME)
+    except (OSError, ValueError, x509.ExtensionNotFound):
+        return ()
+    if issuer.value != OURS or found.subject != found.issuer:
+        return ()
+    addresses = map(str, names.get_values_for_type(x509.IPAddress))
+    return [*names.get_values_for_type(x509.DNSName), *addresses]

@@ -31,6 +31,7 @@ ANSWER_S: Final = 60.0
 TRIES: Final = 20
 """How often a request beyond the rate is made again, each time after the wait that is asked for."""
 LONGEST_WAIT_S: Final = 30.0
+GOOD: Final = (httpx.codes.OK, httpx.codes.PARTIAL_CONTENT)
 Answer = TypeVar("Answer", bound=Contract)
 Item = TypeVar("Item", bound=Contract)
 Found = TypeVar("Found")
@@ -53,6 +54,7 @@ class Ask:
     """Below the prefix."""
     params: Params = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 Steps = Generator[Ask, bytes, Found]
@@ -104,7 +106,7 @@ class Words:
 
     def require_good(self, response: httpx.Response, content: bytes) -> None:
         """Raise TooSoon, or the farm's UserError, for an answer that is none."""
-        if response.status_code == httpx.codes.OK:
+        if response.status_code in GOOD:
             return
         wait = response.headers.get("Retry-After", "")
         if response.status_code == 429 and wait.isdigit():
@@ -122,6 +124,8 @@ class Words:
             return UserError(self.tried, said.detail, remedy)
         # In the words that the head says it in.
         tried, parted, seen = said.detail.removeprefix("cannot ").partition(": ")
+        if status == httpx.codes.NOT_FOUND and not parted:
+            return self.older(said.detail)
         if not (parted and said.detail.startswith("cannot ")):
             tried, seen = self.tried, said.detail
         return KINDS.get(status, UserError)(tried, seen, said.remedy)
@@ -140,6 +144,11 @@ class Words:
     def stranger(self, seen: str) -> UserError:
         """Return the error of something else that listens there."""
         remedy = "Check that `benchfarm api serve` of this release listens there."
+        return UserError(self.tried, seen, remedy)
+
+    def older(self, seen: str) -> UserError:
+        """Return the error of a farm that has no such address, since its release is another one."""
+        remedy = "Its release is an older one than this host's; upgrade its head."
         return UserError(self.tried, seen, remedy)
 
     def options(self) -> dict[str, Any]:
@@ -208,9 +217,13 @@ class Connection:
         with self._connected() as client:
             timeout = httpx.Timeout(CONNECT_S, read=None if endless else ANSWER_S)
             with client.stream(
-                *(ask.method, ask.path), params=dict(ask.params), json=ask.body, timeout=timeout
+                *(ask.method, ask.path),
+                params=dict(ask.params),
+                headers=dict(ask.headers),
+                json=ask.body,
+                timeout=timeout,
             ) as response:
-                if response.status_code != httpx.codes.OK:
+                if response.status_code not in GOOD:
                     self.words.require_good(response, response.read()[:MAX_ANSWER_BYTES])
                 yield response
 

@@ -15,7 +15,7 @@ from controller.api.prefix import PREFIX
 from controller.api.problems import MEDIA_TYPE, TITLES, Problem
 from controller.api.queries import NoQuery
 from controller.api.route_kinds import TOTAL, ExportRoute, ReadRoute, WriteRoute
-from controller.api.routes import DESCRIPTION, EVENTS, EXPORTS, READS, WRITES
+from controller.api.routes import BINARY, CONTENT, DESCRIPTION, EVENTS, EXPORTS, READS, WRITES
 from controller.contracts.base import Contract, canonical_json
 from controller.contracts.records import Scope
 from controller.contracts.wire import RunEvent
@@ -38,6 +38,14 @@ ETAG: Final[Json] = {
         "schema": {"type": "string"},
     }
 }
+TEXT: Final[Json] = {"type": "string"}
+RANGE: Final[Json] = {
+    "name": "Range",
+    "in": "header",
+    "required": False,
+    "description": "One range of bytes; with If-Range, only of a content with that ETag.",
+    "schema": TEXT,
+}
 IF_NONE_MATCH: Final[Json] = {
     "name": "If-None-Match",
     "in": "header",
@@ -58,6 +66,7 @@ def description(version: str) -> Json:
         paths.setdefault(f"{PREFIX}{route.path}", {})["get"] = _reading(route, schemas)
     for export in EXPORTS:
         paths[f"{PREFIX}{export.path}"] = {"get": _exporting(export, schemas)}
+    paths[f"{PREFIX}{CONTENT}"] = {"get": _content_of(schemas)}
     paths[f"{PREFIX}{EVENTS}"] = {"get": _watching(schemas)}
     for write in WRITES:
         path = paths.setdefault(f"{PREFIX}{write.path}", {})
@@ -167,6 +176,24 @@ def _exporting(route: ExportRoute[Any], schemas: _Schemas) -> Json:
         **_head(route),
         "parameters": schemas.parameters(route.query),
         "responses": {**responses, "200": good},
+    }
+
+
+def _content_of(schemas: _Schemas) -> Json:
+    binary: Json = {"type": "string", "format": "binary"}
+    responses = _responses(schemas, binary, (*ALWAYS, 404, 416), tagged=True)
+    said = {"Content-Range": {"description": "Which bytes, of how many.", "schema": TEXT}}
+    part = {"headers": {**ETAG, **said}, "content": _content(BINARY, binary)}
+    return {
+        "operationId": "showArtefact",
+        "summary": "Return the content of an artefact that is on the head, or a range of it.",
+        "parameters": [*_ids(CONTENT), RANGE, IF_NONE_MATCH],
+        "responses": {
+            **responses,
+            "200": {**responses["200"], "content": _content(BINARY, binary)},
+            "206": {"description": "The range that was asked for.", **part},
+            "416": {**responses["416"], "headers": said},
+        },
     }
 
 

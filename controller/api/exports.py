@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from controller.api.queries import FailuresQuery, ResultsQuery, RunsQuery
 from controller.api.reads import Reading, without_samples
 from controller.api.route_kinds import Export
 from controller.contracts.base import Contract
+from controller.contracts.flat_result import FlatResult
 from controller.contracts.outcome_filter import PageRequest
 from controller.contracts.records import StoredResult
 from controller.reports.lines import lines_of
 
 READ_AT_ONCE: Final = 500
-"""Results that are in memory at a time."""
+"""Results that are in memory at a time as contracts."""
 MEDIA_TYPES: Final = {
     "jsonl": "application/jsonl",
     "parquet": "application/vnd.apache.parquet",
@@ -26,13 +27,15 @@ Item = TypeVar("Item", bound=Contract)
 def result_export(farm: Reading, asked: ResultsQuery) -> Export:
     """Return all results that the filters keep, oldest first; raises StoreDamaged.
 
-    jsonl has late results among the others, in the order of storing.
+    Late results are among the others, in the order of storing.
     """
     found, total = farm.store.selected_results(asked.kept(), asked.newest or 1)
-    batches = result_batches(farm, asked) if asked.newest is None else iter([found])
-    shown = batches if asked.samples else (_bare(batch) for batch in batches)
-    first = next(shown, [])  # so that damage of an index is a proper answer
-    pieces = _pieces(chain([first], shown), asked)
+    newest = None if asked.newest is None else found
+    pieces = (
+        _parquet(_begun(_flat_batches(farm, asked, newest)), asked)
+        if asked.format == "parquet"
+        else map(lines_of, _begun(_shown_batches(farm, asked, newest)))
+    )
     return Export(MEDIA_TYPES[asked.format], pieces, total)
 
 
@@ -59,17 +62,31 @@ def run_lines(farm: Reading, asked: RunsQuery) -> Export:
     return Export(MEDIA_TYPES["jsonl"], _in_pieces(found), len(found))
 
 
-def _bare(batch: Sequence[StoredResult]) -> Sequence[StoredResult]:
-    return [without_samples(one) for one in batch]
+def _begun(batches: Iterator[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+    """Return batches, the first of which is read, so that damage of an index is a proper answer."""
+    return chain([next(batches, [])], batches)
 
 
-def _pieces(batches: Iterable[Sequence[StoredResult]], asked: ResultsQuery) -> Iterator[bytes]:
-    if asked.format == "parquet":
-        # Late: pyarrow, which takes long to load.
-        from controller.reports.arrow import parquet_pieces
+def _shown_batches(
+    farm: Reading, asked: ResultsQuery, newest: Sequence[StoredResult] | None
+) -> Iterator[Sequence[StoredResult]]:
+    batches = result_batches(farm, asked) if newest is None else iter([newest])
+    return batches if asked.samples else ([*map(without_samples, batch)] for batch in batches)
 
-        return parquet_pieces(batches)
-    return map(lines_of, batches)
+
+def _flat_batches(
+    farm: Reading, asked: ResultsQuery, newest: Sequence[StoredResult] | None
+) -> Iterator[Sequence[FlatResult]]:
+    if newest is None:
+        return farm.store.flat_batches(asked.kept())
+    return iter([[*map(FlatResult.of, newest)]])
+
+
+def _parquet(batches: Iterator[Sequence[FlatResult]], asked: ResultsQuery) -> Iterator[bytes]:
+    # Late: pyarrow, which takes long to load.
+    from controller.reports.arrow import parquet_pieces
+
+    return parquet_pieces(batches, samples=asked.samples)
 
 
 def _in_pieces(found: Sequence[Item]) -> Iterator[bytes]:

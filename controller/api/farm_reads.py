@@ -6,6 +6,7 @@ from typing import Final
 
 from controller.api.answers import (
     AnnotationPage,
+    ArtefactPage,
     DeviceNow,
     HistoryPage,
     RegisteredDevicePage,
@@ -14,7 +15,7 @@ from controller.api.answers import (
 )
 from controller.api.paging import page_of
 from controller.api.queries import NoQuery, PageQuery, RegisteredQuery, SpentQuery, TookQuery
-from controller.api.reads import Ids, Reading, unknown
+from controller.api.reads import Ids, Reading, run, unknown
 from controller.contracts.administration import StoredFiles
 from controller.contracts.farm_now import FarmNow
 from controller.contracts.records import Took
@@ -98,3 +99,10 @@ def took(farm: Reading, asked: TookQuery, _: Ids) -> TookPage:
         size=lambda place: len(placed[place].model_dump_json()),
     )
     return TookPage(items=tuple(placed[place] for place in places), next=following)
+
+
+def artefacts(farm: Reading, asked: PageQuery, ids: Ids) -> ArtefactPage:
+    """Return the artefacts of one run that agents have announced; raises NotFound."""
+    found = farm.store.artefacts(run(farm, NoQuery(), ids).run_id)
+    items, following = page_of(found, lambda one: (one.attempt, one.name), (int, str), asked)
+    return ArtefactPage(items=items, next=following)

@@ -33,6 +33,11 @@ class Backing(Protocol):
         """
         ...
 
+    async def content(self, request: web.Request) -> web.StreamResponse:
+        """Answer with the artefact of the SHA-256 that a path has, or with a range of it; called
+        where a file is asked for. Raises NotFound, StoreUnavailable."""
+        ...
+
 
 class Front(Protocol):
     """Routes for people: how their requests show a token, and how they are refused."""

@@ -8,6 +8,7 @@ from controller.contracts.base import Contract
 from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import (
     BenchfarmError,
+    CopyDamaged,
     FarmUnavailable,
     HomeUnusable,
     NotAllowed,
@@ -28,6 +29,7 @@ TYPES: Final[dict[int, str]] = {
     408: "body-too-slow",
     413: "body-too-large",
     415: "unsupported-media-type",
+    416: "range-not-satisfiable",
     422: "invalid-request",
     429: "too-many-requests",
     500: "internal-error",
@@ -42,6 +44,7 @@ TITLES: Final[dict[int, str]] = {
     408: "The body did not arrive in time",
     413: "The body is too large",
     415: "The body is not plain JSON",
+    416: "The content has no such range",
     422: "The request cannot be understood",
     429: "Too many requests",
     500: "The server failed",
@@ -83,6 +86,10 @@ class BodyEncoded(UserError):
     """A body that is not plain JSON."""
 
 
+class RangeBeyond(UserError):
+    """A range that begins beyond the end."""
+
+
 class TooFast(UserError):
     """More requests than the rate allows."""
 
@@ -94,9 +101,11 @@ _STATUSES: Final[tuple[tuple[type[BenchfarmError], int], ...]] = (
     (BodyLate, 408),
     (BodyTooLarge, 413),
     (BodyEncoded, 415),
+    (RangeBeyond, 416),
     (TooFast, 429),
     (TooManyRequests, 429),
     (OverQuota, 429),
+    (CopyDamaged, 503),
     (FarmUnavailable, 503),
     (HomeUnusable, 503),
     (StoreUnavailable, 503),

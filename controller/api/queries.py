@@ -185,6 +185,17 @@ class ProfileQuery(PageQuery, ResultConditions):
     """Parameters of the list of profiles, newest first."""
 
 
+class RunProfileQuery(NoQuery):
+    """What is wanted of a run's profile."""
+
+    attempt: int | None = Field(
+        default=None, ge=1, description="Attempt of the run. [default: the newest with a profile]"
+    )
+    timeline: bool = Field(
+        default=False, description="Whether with all that ran in the watched step; may be large."
+    )
+
+
 class ComparisonQuery(NoQuery):
     """Two cells whose stored results are compared."""
 

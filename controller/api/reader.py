@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from typing import Final, TypeVar
 from urllib.parse import quote
@@ -13,6 +15,7 @@ from pydantic import ValidationError
 from controller.api.answers import (
     AgentPage,
     AnnotationPage,
+    ArtefactPage,
     HistoryPage,
     Page,
     RegisteredDevicePage,
@@ -23,12 +26,13 @@ from controller.api.answers import (
 )
 from controller.api.connection import Ask, Connection, Params
 from controller.api.contexts import FarmContext
-from controller.api.prefix import EXPORT
+from controller.api.prefix import CONTENT, EXPORT
 from controller.api.route_kinds import TOTAL
 from controller.contracts.annotations import SweepAnnotations
+from controller.contracts.artefacts import ArtefactRecord
 from controller.contracts.base import Contract, canonical_json
 from controller.contracts.device import DeviceHistoryEntry, RegisteredAgent, RegisteredDevice
-from controller.contracts.errors import NotFound
+from controller.contracts.errors import CopyDamaged, FarmUnavailable, NotFound, UserError
 from controller.contracts.outcome_filter import OutcomeFilter
 from controller.contracts.records import (
     Spent,
@@ -42,17 +46,24 @@ from controller.contracts.run import Run
 from controller.contracts.sweep import Cell
 
 MAX_LINE_BYTES: Final = 2**28
+MOST_CUTS: Final = 5
+"""So often in a row an artefact is asked for again that came no further."""
+PAUSE_S: Final = 1.0
+"""Before that."""
 Item = TypeVar("Item", bound=Contract)
 
 
 class ApiReader:
     """Reads a farm over its API; implements FarmReader."""
 
-    def __init__(self, context: FarmContext, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, context: FarmContext, tell: Callable[[str], None], pause_s: float = PAUSE_S
+    ) -> None:
         """tell: receives a line about what is damaged there."""
         self._connection = Connection(context, kept=True)
         self._tell = tell
         self._told: list[str] = []
+        self._pause_s = pause_s
 
     def damage(self) -> list[str]:
         """Return what could not be read so far."""
@@ -138,6 +149,67 @@ class ApiReader:
         asked = ({"workload": w, "stack": s, "scenario": c} for w, s, c in kinds)
         return [*chain.from_iterable(self._every(TookPage, "/took", params) for params in asked)]
 
+    def artefacts(self, run_id: str) -> list[ArtefactRecord]:
+        """Return the artefacts of a run that agents have announced, by attempt and name."""
+        try:
+            return self._every(ArtefactPage, f"/runs/{_id(run_id)}/artefacts")
+        except NotFound:
+            return []
+
+    def artefact(self, sha256: str, offset: int = 0) -> Iterator[bytes]:
+        """Yield the content of an artefact that is on the head, from a byte on.
+
+        Where a connection is cut, it goes on from there. Raises NotFound if it is not there,
+        FarmUnavailable if the farm stays away, CopyDamaged if it is always cut there.
+        """
+        cuts = 0
+        while True:
+            try:
+                for piece in self._content(sha256, offset):
+                    offset += len(piece)
+                    cuts = 0
+                    yield piece
+                return
+            except FarmUnavailable as error:
+                cuts += 1
+                if cuts > MOST_CUTS:
+                    if isinstance(error.__cause__, httpx.RemoteProtocolError):
+                        seen = f"the head's copy ends at byte {offset} each time"
+                        remedy = "Run `benchfarm store check` on the head."
+                        tried = f"read artefact {sha256[:12]}"
+                        raise CopyDamaged(tried, seen, remedy) from error
+                    raise
+                time.sleep(self._pause_s)
+
+    def _content(self, sha256: str, offset: int) -> Iterator[bytes]:
+        headers = {"Range": f"bytes={offset}-"} if offset else {}
+        asked = Ask("GET", CONTENT.format(sha256=_id(sha256)), headers=headers)
+        with self._connection.stream(asked) as response:
+            yield from response.iter_raw()
+
+    @contextmanager
+    def table(self, wanted: OutcomeFilter) -> Iterator[tuple[int, Iterator[bytes]]]:
+        """Give how many results a filter keeps, and the Parquet file of them, with their samples.
+
+        It is the file that the farm's head writes, in pieces; raises UserError, FarmUnavailable.
+        """
+        params = {**params_of(wanted), "format": "parquet", "samples": _flag(True)}
+        asked = Ask("GET", f"/results{EXPORT}", params)
+        with self._connection.stream(asked) as response:
+            told = response.headers.get(TOTAL, "")
+            if not told.isdigit():
+                raise self.stranger("its answer is not one of this release")
+            yield int(told), response.iter_raw()
+
+    def stranger(self, seen: str) -> UserError:
+        """Return the error of an answer that is none."""
+        return self._connection.words.stranger(seen)
+
+    def note_left_out(self, number: int, noun: str) -> None:
+        """Tell that so many records are damaged there, if any."""
+        if number > 0:
+            self._note(f"{number} of the farm's {noun} cannot be read there")
+
     def close(self) -> None:
         """Close the connections; called once, last."""
         self._connection.close()
@@ -155,8 +227,7 @@ class ApiReader:
             except (KeyError, ValidationError, ValueError) as error:
                 raise words.stranger("its answer is not one of this release") from error
         missing = min(total, int(params.get("newest", total))) - len(found)
-        if missing > 0:
-            self._note(f"{missing} of the farm's {path.strip('/')} cannot be read there")
+        self.note_left_out(missing, path.strip("/"))
         return found, total
 
     def _note(self, line: str) -> None:

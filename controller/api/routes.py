@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from controller.api import farm_reads, outcome_reads, reads
+from controller.api import farm_reads, outcome_reads, reads, run_profile
 from controller.api.answers import (
     AgentPage,
     AnnotationPage,
+    ArtefactPage,
     AttemptPage,
     DeviceNow,
     DevicePage,
@@ -20,12 +21,14 @@ from controller.api.answers import (
     RegisteredDevicePage,
     ResultPage,
     RunPage,
+    RunProfile,
     SpentPage,
     SweepDetail,
     SweepPage,
     TookPage,
 )
 from controller.api.exports import failure_lines, result_export, run_lines
+from controller.api.prefix import CONTENT as CONTENT
 from controller.api.prefix import EXPORT
 from controller.api.prefix import PREFIX as PREFIX
 from controller.api.queries import (
@@ -40,6 +43,7 @@ from controller.api.queries import (
     RegisteredQuery,
     ResultQuery,
     ResultsQuery,
+    RunProfileQuery,
     RunQuery,
     RunsQuery,
     SpentQuery,
@@ -58,6 +62,7 @@ DESCRIPTION: Final = f"{PREFIX}/openapi.json"
 EVENTS: Final = "/sweeps/{sweep_id}/events"
 """Path of a sweep's server-sent events."""
 LINES: Final = "application/jsonl"
+BINARY: Final = "application/octet-stream"
 
 READS: Final[tuple[ReadRoute[Any], ...]] = (
     ReadRoute(
@@ -80,6 +85,14 @@ READS: Final[tuple[ReadRoute[Any], ...]] = (
     ReadRoute(
         *("/runs/{run_id}/attempts", "listAttempts", "List the attempts of a run."),
         *(PageQuery, AttemptPage, reads.attempts),
+    ),
+    ReadRoute(
+        *("/runs/{run_id}/artefacts", "listArtefacts", "List the artefacts of a run."),
+        *(PageQuery, ArtefactPage, farm_reads.artefacts),
+    ),
+    ReadRoute(
+        *("/runs/{run_id}/profile", "showProfile", "Show the profile of a run."),
+        *(RunProfileQuery, RunProfile, run_profile.run_profile),
     ),
     ReadRoute(
         *("/results", "listResults", "List results."),

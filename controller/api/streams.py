@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 from urllib.parse import quote
@@ -29,11 +29,22 @@ InTurn = Callable[..., Awaitable[Any]]
 async def send_export(
     request: web.Request, export: Export, in_turn: InTurn, send_s: float
 ) -> web.StreamResponse:
-    """Send an export piece by piece; the connection is cut if it cannot be read on, or if a piece
-    is not taken within send_s seconds."""
-    first = await in_turn(next, export.pieces, b"")
+    """Send an export, as `send_pieces` does."""
     response = web.StreamResponse(headers={**HEADERS, TOTAL: str(export.total)})
     response.content_type = export.media_type
+    return await send_pieces(request, response, export.pieces, in_turn, send_s)
+
+
+async def send_pieces(
+    request: web.Request,
+    response: web.StreamResponse,
+    pieces: Iterator[bytes],
+    in_turn: InTurn,
+    send_s: float,
+) -> web.StreamResponse:
+    """Send an answer piece by piece; the connection is cut if it cannot be read on, or if a piece
+    is not taken within send_s seconds."""
+    first = await in_turn(next, pieces, b"")
     try:
         async with asyncio.timeout(send_s):
             await response.prepare(request)
@@ -41,7 +52,7 @@ async def send_export(
         while piece is not None:
             async with asyncio.timeout(send_s):
                 await response.write(piece)
-            piece = await in_turn(next, export.pieces, None)
+            piece = await in_turn(next, pieces, None)
     except ConnectionError:
         return response  # the caller has left
     except Exception:

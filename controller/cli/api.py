@@ -12,15 +12,17 @@ from typing import Annotated
 import typer
 
 from controller.api.certificate import Certificate, fingerprint_of, own_certificate, tls_of
+from controller.api.options import ApiOptions
 from controller.api.prefix import PREFIX
 from controller.api.routes import DESCRIPTION
-from controller.api.server import ApiOptions, serve_api
+from controller.api.server import serve_api
 from controller.cli.common import home, reading_here
 from controller.contracts.errors import HomeUnusable, UserError
 from controller.contracts.version import installed_version
 from controller.page.site import Site
 from controller.platform.terminal import log_visibly, say
 from controller.runtime.addresses import Address
+from controller.runtime.api_beside import renewed_line
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -112,6 +114,8 @@ async def _serve(options: ApiOptions, files: Certificate | None) -> None:
         if files is not None:
             say(f"certificate  {files.certificate}")
             say(f"fingerprint  SHA-256 {fingerprint_of(files.certificate)}")
+            if files.former:
+                say(renewed_line(files.former))
         await ended.wait()
     finally:
         await server.cleanup()

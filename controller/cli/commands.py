@@ -124,6 +124,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "export": "Write results to a file, or as a submission's tree.",
             "import": "Import published results, to rank beside yours.",
             "verify": "Recompute a result from LoadGen's logs.",
+            "artifacts": "List or fetch the files that a run left.",
         },
         {
             "list": "result_lists:list_results",
@@ -131,6 +132,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "replicate": "results_replicate:replicate",
             "export": "result_lists:export",
             "verify": "results_verify:verify",
+            "artifacts": "results_artifacts:list_artifacts",
             "import": "results_import:import_results",
         },
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -13,7 +14,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, BinaryIO, TypeVar
 
 import typer
 from pydantic import ValidationError
@@ -227,14 +228,14 @@ def write_file(path: Path, text: str, *, replace: bool = True) -> None:
 
     Unless `replace`, also if there is such a file.
     """
-    write_bytes(path, text.encode(), replace=replace)
+    write_stream(path, io.BytesIO(text.encode()), replace=replace)
 
 
-def write_bytes(path: Path, content: bytes, *, replace: bool = True) -> None:
-    """Write as `write_file` does."""
+def write_stream(path: Path, content: BinaryIO, *, replace: bool = True) -> None:
+    """Write what another file has, as `write_file` does."""
     try:
         with path.open("wb" if replace else "xb") as file:
-            file.write(content)
+            shutil.copyfileobj(content, file)
     except FileExistsError as error:
         remedy = "Name another file, or remove that one."
         raise UserError(f"write {path}", "it exists already", remedy) from error

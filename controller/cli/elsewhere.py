@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from controller.api.brief_reader import BriefReader
 from controller.api.client import ApiClient
 from controller.api.contexts import read_context
 from controller.api.farm_client import ApiFarmClient
@@ -30,3 +31,7 @@ class FarmElsewhere:
     def store(self, tell: Callable[[str], None]) -> ApiReader:
         """Return what reads its store; tell: receives a line about what is damaged there."""
         return ApiReader(self._context, tell)
+
+    def brief(self) -> BriefReader:
+        """Return what reads a page of each list of its store."""
+        return BriefReader(self._context, lambda _: None)

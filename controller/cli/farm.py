@@ -20,10 +20,11 @@ from controller.cli.common import (
 )
 from controller.contracts.errors import UserError
 from controller.contracts.quota import Quota
+from controller.contracts.retention import Retention
 from controller.metrics.exporter import LOOPBACK
 from controller.platform.terminal import say
 from controller.runtime.addresses import Address
-from controller.runtime.api_beside import ApiBeside
+from controller.runtime.api_beside import ApiBeside, renewed_line
 from controller.runtime.cluster import Head
 from controller.runtime.disks import require_room
 from controller.runtime.health import why_away
@@ -32,6 +33,7 @@ from controller.runtime.lifetime import FarmUp, UpOptions, be_supervisor, bring_
 from controller.runtime.options import QUARANTINE_AFTER
 from controller.runtime.prometheus import find_program, running_beside
 from controller.runtime.redis import RedisServer
+from controller.store.artefacts.places import address_in, keep_address
 
 AWAY_S = 600
 """Suggested to the hosts of a farm with Redis: for so long they measure on without the head."""
@@ -70,7 +72,8 @@ def up(
     api: Annotated[
         str | None,
         typer.Option(
-            metavar="IP:PORT", help="Serve the API and the page for the team here, over TLS."
+            metavar="IP:PORT",
+            help="Serve the API and the page for the team here, over TLS; IPv6 in brackets.",
         ),
     ] = None,
     api_tls_cert: Annotated[
@@ -96,6 +99,19 @@ def up(
     user_bytes: Annotated[
         int, typer.Option(min=1, help="Bytes that a user's sweeps may add to the store per day.")
     ] = Quota().bytes_a_day,
+    artifacts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Keep artifacts there, at any address of fsspec: s3://, file://.",
+        ),
+    ] = None,
+    artifact_days: Annotated[
+        int, typer.Option(min=1, help="Days that artifacts stay on the head; pinned sweeps' stay.")
+    ] = Retention().days,
+    artifact_bytes: Annotated[
+        int, typer.Option(min=1, help="Bytes that artifacts may have on the head's disk.")
+    ] = Retention().most_bytes,
     autoscaling_config: Annotated[
         Path | None,
         typer.Option(
@@ -116,6 +132,8 @@ def up(
         find_program("prometheus")  # rather a complaint now than half a farm
 
     beside = api_beside(api, api_tls_cert, api_tls_key, plain=api_plain)
+    if artifacts:
+        keep_artefacts_at(home(), artifacts)
     head = head_of(listen, autoscaling_config, redis, redis_password_file)
     options = UpOptions(
         labels=parse_labels(label),
@@ -125,6 +143,7 @@ def up(
         head=head,
         quarantine_after=quarantine_after,
         quota=Quota(user_runs, user_bytes),
+        retention=Retention(artifact_days, artifact_bytes),
         phone_power_cycle=parse_command("--phone-power-cycle", phone_power_cycle),
         meter=parse_command("--meter", meter),
         prometheus=prometheus,
@@ -134,11 +153,12 @@ def up(
     )
     if why_away(home()):  # else it is only found
         require_room(home().path)
+    before = _fingerprint(beside) if beside else ""
     with unwound():
         farm = bring_up(home(), options)
     _tell(farm, head, waiting=bool(redis))
     if beside:
-        _tell_api(beside)
+        _tell_api(beside, before)
     if server := running_beside(home()) if prometheus else None:
         say(f"metrics  {server.url}, data {home().prometheus}")
     say(f"ray job submit needs:  {job_environment(home(), farm.cluster)}")
@@ -164,13 +184,24 @@ def _tell(farm: FarmUp, head: Head, *, waiting: bool) -> None:
         )
 
 
-def _tell_api(served: ApiBeside) -> None:
+def _tell_api(served: ApiBeside, before: str) -> None:
+    """before: the fingerprint of the certificate that was there; empty without one."""
+    say(f"page     {served.url}, the API below {served.url}api/v1")
+    fingerprint = _fingerprint(served)
+    if fingerprint:
+        certificate = served.certificate_in(home())
+        say(f"         certificate {certificate}, SHA-256 {fingerprint}")
+    if before and not served.certificate and fingerprint not in ("", before):
+        say(renewed_line(before))
+
+
+def _fingerprint(served: ApiBeside) -> str:
+    """Return the fingerprint of the API's certificate; empty if there is none yet, or no TLS."""
     # Late: cryptography takes longer to load than all else of `up`.
     from controller.api.certificate import fingerprint_of
 
-    say(f"page     {served.url}, the API below {served.url}api/v1")
-    if certificate := served.certificate_in(home()):
-        say(f"         certificate {certificate}, SHA-256 {fingerprint_of(certificate)}")
+    certificate = served.certificate_in(home())
+    return fingerprint_of(certificate) if certificate and certificate.exists() else ""
 
 
 def api_beside(
@@ -185,10 +216,22 @@ def api_beside(
     # Late, as above.
     from controller.cli.api import require_servable
 
-    parsed = Address.parse("--api", address, port=None)
+    parsed = Address.to_listen("--api", address)
     require_servable(parsed, certificate, key, plain=plain, prefix="--api-")
     files = (str(file.absolute()) if file else "" for file in (certificate, key))
     return ApiBeside(parsed.host, parsed.port, plain, *files)
+
+
+def keep_artefacts_at(farm: Home, address: str) -> None:
+    """Have a farm keep its artefacts at an address; raises UserError if it can't."""
+    tried = f"keep artifacts at {address!r}"
+    if address.startswith("memory:"):
+        seen = "it is in the memory of one process, and others read them, too"
+        raise UserError(tried, seen, "Give the address of a folder or a bucket.")
+    if address_in(farm.artefacts) != address and not why_away(farm):
+        raise UserError(tried, "the farm is up", "Run `benchfarm down` first.")
+    farm.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    keep_address(farm.artefacts, address)
 
 
 def job_environment(home: Home, cluster: Cluster) -> str:

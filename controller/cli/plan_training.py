@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
 from typing import Annotated
@@ -9,14 +11,17 @@ from typing import Annotated
 import typer
 
 from controller.cli.common import Json, reading, show_json, show_table, write_file
-from controller.cli.references import device_of
+from controller.cli.references import device_of, record_of
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.errors import UserError
 from controller.contracts.manifests import Convergence, Knob
 from controller.contracts.training_plan import TrainingPlan
 from controller.platform.terminal import say
+from controller.reports.own_convergence import measured_convergence, own_notes, own_trainings
 from controller.reports.training_plan import BATCH, SCENARIO, Asked, training_plan
 from controller.reports.training_plan_table import curve_lines, plan_table, remark_lines
+from controller.stats.power_law import LEAST_POINTS
+from controller.store.protocol import FarmReader
 
 
 def plan_training(
@@ -30,6 +35,13 @@ def plan_training(
     device: Annotated[
         list[str] | None, typer.Option("--device", help="Device; repeatable. [default: all]")
     ] = None,
+    epochs_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SWEEP",
+            help="Sweep of trainings to the target: their epochs. [default: published ones]",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="HTML page to write, with a chart."),
@@ -38,7 +50,8 @@ def plan_training(
 ) -> None:
     """Plan training to the quality target: published epochs times measured epochs' time.
 
-    Uses VALID results only. Shortest first, with 95 % intervals.
+    Uses VALID results only. Shortest first, with 95 % intervals. With --epochs-of, the epochs are
+    those of own trainings, and are shown even where no time of a step is known.
     """
     catalog = load_catalog()
     convergence = _convergence(catalog, workload)
@@ -52,10 +65,12 @@ def plan_training(
         )
         target = catalog.workloads[workload].quality_target
         asked = Asked(workload, batch, chosen, target.value if target else None)
-        plan = training_plan(convergence, store.results(), asked)
-    _require_measured(plan, convergence, batch, device)
+        own = _own(store, epochs_of, convergence, asked) if epochs_of else None
+        plan = training_plan(own.convergence if own else convergence, store.results(), asked)
+    if not own:
+        _require_measured(plan, convergence, batch, device)
     if output:
-        # Late: plotly and Jinja take 0.3 s to load, and only a page needs them.
+        # Late: Jinja and its templates take time to load, and only a page needs them.
         from controller.reports.html.training_plan import training_plan_html
 
         write_file(output, training_plan_html(plan))
@@ -64,7 +79,12 @@ def plan_training(
         return
     for line in curve_lines(plan):
         say(line)
-    show_table(plan_table(plan))
+    for line in own.notes if own else ():
+        say(line)
+    if plan.planned:
+        show_table(plan_table(plan))
+    else:
+        say("no VALID result of training is stored: no times are planned")
     for line in remark_lines(plan):
         say(line)
     if output:
@@ -84,6 +104,28 @@ def _convergence(catalog: Catalog, workload: str) -> Convergence:
     )
     remedy = f"Workloads with one: {', '.join(known)}."
     raise UserError(f"plan training of {workload}", seen, remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    convergence: Convergence
+    notes: Sequence[str]
+
+
+def _own(store: FarmReader, sweep: str, convergence: Convergence, asked: Asked) -> _Own:
+    """Return the epochs of a sweep's trainings; raises NotFound, UserError."""
+    record = record_of(store, sweep)
+    found = own_trainings(convergence, store.results(record.sweep_id), asked)
+    if len(found.batches) < LEAST_POINTS:
+        reached = ", ".join(map(str, found.batches)) or "none"
+        why = " ".join((f"batches at which its trainings reached it: {reached}", *own_notes(found)))
+        raise UserError(
+            f"plan training of {asked.workload} by the epochs of {sweep}",
+            f"the target has to be reached at two batches or more; {why}",
+            "Submit a sweep of scenario training_quality over batch_size, such as "
+            "sweeps/retinanet-epochs.yaml.",
+        )
+    return _Own(measured_convergence(convergence, found, record.sweep.name), own_notes(found))
 
 
 def _require_batch(knob: Knob, batch: int) -> None:

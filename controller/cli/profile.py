@@ -17,8 +17,14 @@ from controller.cli.comparison_options import Knobs
 from controller.cli.profile_advise import advise_
 from controller.cli.profile_budget import budget_
 from controller.cli.profile_diff import diff_
-from controller.cli.profile_project import TIME_LIMIT_S, projected_here
+from controller.cli.profile_project import (
+    TIME_LIMIT_S,
+    live_profile,
+    projected_here,
+    show_agreement,
+)
 from controller.cli.profile_run import profiled_folder
+from controller.cli.profile_source import HELP, METAVAR, Subject, name_of_profile, read_profile
 from controller.cli.profile_topdown import topdown_
 from controller.contracts.errors import UserError
 from controller.platform.terminal import say
@@ -26,6 +32,7 @@ from controller.profiles.benchdnn import benchdnn_batches
 from controller.profiles.exports import chrome_trace, collapsed_stacks
 from controller.profiles.files import read, write
 from controller.profiles.importing import import_file
+from controller.profiles.live_check import Named, checked
 from controller.profiles.model import Profile
 from controller.reports.counter_lines import counts_table
 from controller.reports.profile_lines import tables_of
@@ -33,9 +40,6 @@ from controller.reports.profile_origin import identity_lines
 from controller.reports.profile_tables import lines_table, summary_lines
 
 app = typer.Typer(no_args_is_help=True)
-Folder = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Folder that `profile run` or `profile import` wrote.")
-]
 Top = Annotated[int, typer.Option(min=1, help="Number of rows in each table.")]
 Out = Annotated[
     Path | None,
@@ -55,6 +59,13 @@ def import_(
         bool,
         typer.Option("--project", help="Replay a log's primitives on this host: its efficiency."),
     ] = False,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="With --project: compare it with a profile of the same work from `profile run`.",
+        ),
+    ] = None,
     time_limit: Annotated[
         float | None,
         typer.Option(
@@ -70,26 +81,32 @@ def import_(
     """Import a oneDNN verbose log or a torch.profiler trace.
 
     Reads logs of oneDNN 1.x to 3.x and the CPU's part of traces, of any size. If steps are not
-    known, times are those in all. With --project, needs a quiet machine: that of the log.
+    known, times are those in all. With --project, needs a quiet machine: that of the log. With
+    --against, exit status 1 if the efficiencies differ by more than 10 %.
     """
-    if time_limit is not None and not project:
-        raise UserError("use --time-limit", "it limits replays", "Add --project, or leave it out.")
+    for name, given in (("--time-limit", time_limit), ("--against", against)):
+        if given is not None and not project:
+            raise UserError(f"use {name}", "it is about replays", "Add --project, or leave it out.")
     wall, core = time.perf_counter(), time.process_time()
     profile = import_file(file, steps)
     wall, core = time.perf_counter() - wall, time.process_time() - core
+    live = live_profile(against, Named(str(file), profile)) if against else None
     if project:
-        profile = projected_here(profile, file, time_limit or TIME_LIMIT_S)
+        profile = projected_here(profile, file, time_limit or TIME_LIMIT_S, live)
     if output:
         _write(profile, output)
+    if live:
+        show_agreement(checked(Named(str(file), profile), live), top, json=json)
+        return
     _show(profile, top, json=json)
     if not json:
         say(_reading_line(file.stat().st_size, wall, core))
 
 
 @app.command()
-def show(folder: Folder, top: Top = 12, json: Json = False) -> None:
+def show(subject: Subject, top: Top = 12, json: Json = False) -> None:
     """Show a profile's top ops, primitives and modules."""
-    _show(read(folder), top, json=json)
+    _show(read_profile(subject), top, json=json)
 
 
 @app.command()
@@ -135,7 +152,7 @@ class Form(StrEnum):
 
 @app.command()
 def export(
-    folder: Folder,
+    subject: Subject,
     form: Annotated[
         Form, typer.Argument(help="Format: flame graph stacks, a trace, or batch files.")
     ],
@@ -150,7 +167,7 @@ def export(
 
     collapsed is for flamegraph.pl and speedscope, chrome for Perfetto, benchdnn for benchdnn.
     """
-    profile = read(folder)
+    profile = read_profile(subject)
     for reason in profile.summary.reasons:
         say(f"the profile is {profile.summary.validity}: {reason}", err=True)
     if form is Form.BENCHDNN:
@@ -174,12 +191,7 @@ def _export_batches(profile: Profile, folder: Path) -> None:
 
 @app.command()
 def report(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="DIR...", help="Folders that `profile run` or `profile import` wrote."
-        ),
-    ],
+    subjects: Annotated[list[str], typer.Argument(metavar=f"{METAVAR}...", help=HELP)],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -195,28 +207,29 @@ def report(
     One is shown as tree, shares, roofline and tables; of several, the shares of primitives. Needs
     no network.
     """
-    names = _names_of(folders)
-    if len(folders) == 1:
-        # Late: plotly and Jinja take 0.3 s to load, and no other command draws.
+    names = _names_of(subjects)
+    if len(subjects) == 1:
+        # Late: Jinja and its templates take time to load, and no other command draws.
         from controller.reports.html.profile import profile_html
 
         path = output or Path(f"{names[0]}.html")
-        page = profile_html(read(folders[0]), f"Profile {names[0]}")
+        page = profile_html(read_profile(subjects[0]), f"Profile {names[0]}")
     else:
         # Late: as above.
         from controller.reports.html.profiles import profiles_html
 
         path = output or Path("profiles.html")
-        named = [(name, read(folder)) for name, folder in zip(names, folders, strict=True)]
+        profiles = map(read_profile, subjects)
+        named = [*zip(names, profiles, strict=True)]
         page = profiles_html(named, f"Profiles {', '.join(names)}")
     write_file(path, page)
     say(f"report written to {path}")
 
 
-def _names_of(folders: Sequence[Path]) -> list[str]:
-    """Return the folders' names, or, where two have the same, the folders as they were given."""
-    names = [folder.absolute().name for folder in folders]
-    return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
+def _names_of(subjects: Sequence[str]) -> list[str]:
+    """Return the profiles' names, or, where two have the same, what was given."""
+    names = [name_of_profile(subject) for subject in subjects]
+    return names if len(set(names)) == len(names) else [*subjects]
 
 
 def _reading_line(size: int, wall_s: float, core_s: float) -> str:

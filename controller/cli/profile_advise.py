@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from controller.cli.common import Json, show_json
+from controller.cli.profile_source import Subject, read_profile
 from controller.contracts.errors import UserError
 from controller.contracts.sweep import Stopping
 from controller.platform.terminal import say
 from controller.profiles.advising.advise import advise
-from controller.profiles.files import read
 from controller.reports.advice_lines import advice_lines
 
 STOPPING = Stopping()
 
 
 def advise_(
-    folder: Annotated[
-        Path,
-        typer.Argument(metavar="DIR", help="Folder that `profile run` or `profile import` wrote."),
-    ],
+    subject: Subject,
     top: Annotated[int, typer.Option(min=1, help="Pieces of advice to show or prove.")] = 12,
     prove: Annotated[
         bool,
@@ -38,26 +34,35 @@ def advise_(
             help=f"With --prove: seconds for each comparison. [default: {STOPPING.time_limit_s:g}]",
         ),
     ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="With --prove: device to compare on. [default: that profiled, or one with its CPU]"
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Advise what to change, most seconds saved first.
 
     Each line has the seconds that a change is predicted to save, their interval, the rule, the knob
     or setting to change, and the evidence. No second is counted twice. With --prove, each knob is
-    compared on this host, and what it saves is shown against the prediction. That needs a farm: run
-    `benchfarm up`.
+    compared on a device of the farm with the profile's CPU, and what it saves is shown against the
+    prediction. That needs a farm: run `benchfarm up`.
     """
     if time_limit is not None and not prove:
         seen = "it limits comparisons, and without --prove there are none"
         raise UserError("use --time-limit", seen, "Add --prove, or leave it out.")
-    profile = read(folder)
+    if device is not None and not prove:
+        seen = "it is for comparisons, and without --prove there are none"
+        raise UserError("use --device", seen, "Add --prove, or leave it out.")
+    profile = read_profile(subject)
     found = advise(profile)
     if prove:
         # Late: what reaches the farm takes time to load.
         from controller.cli.profile_prove import prove_advice
 
         limit_s = STOPPING.time_limit_s if time_limit is None else time_limit
-        prove_advice(folder, profile.summary, found, top, limit_s, json=json)
+        prove_advice(subject, profile.summary, found, top, limit_s, device, json=json)
         return
     if json:
         show_json(found)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from controller.cli.common import Json, show_json, show_table
+from controller.cli.profile_source import Subject, read_profile
 from controller.platform.terminal import say
 from controller.profiles.budget import budget_of
-from controller.profiles.files import read
 from controller.reports.budget_lines import budget_lines, budget_tables
 from controller.reports.profile_origin import identity_lines
 
 
 def budget_(
-    folder: Annotated[
-        Path,
-        typer.Argument(metavar="DIR", help="Folder that `profile run` or `profile import` wrote."),
-    ],
+    subject: Subject,
     top: Annotated[int, typer.Option(min=1, help="Operations to show.")] = 12,
     json: Json = False,
 ) -> None:
@@ -28,7 +24,7 @@ def budget_(
     By phase and by operation: what is above the roofline, what has no known roof, waiting, and what
     is in no op. The columns add up to the step.
     """
-    profile = read(folder)
+    profile = read_profile(subject)
     found = budget_of(profile)
     if json:
         show_json(found)

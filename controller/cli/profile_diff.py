@@ -11,20 +11,18 @@ from typing import Annotated
 import typer
 
 from controller.cli.common import Json, show_json, show_table, write_file
+from controller.cli.profile_source import Subject, name_of_profile, read_profile
 from controller.contracts.errors import UserError
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.profile_diff import ProfileDiff
 from controller.platform.terminal import say
 from controller.profiles.diffing import diff
-from controller.profiles.files import read
 from controller.reports.profile_diff_lines import answer_lines, ratio_tables
-
-Side = Annotated[Path, typer.Argument(help="Folder that `profile run` or `profile import` wrote.")]
 
 
 def diff_(
-    a: Side,
-    b: Side,
+    a: Subject,
+    b: Subject,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="HTML page to write, too."),
@@ -39,11 +37,11 @@ def diff_(
     numbers of calls, reorders, implementations, layouts; the same work in another time.
     """
     with _no_collections():
-        one, other = read(a), read(b)
+        one, other = read_profile(a), read_profile(b)
         _check_units(a, one.summary, b, other.summary)
         found = diff(one, other)
     if output:
-        _write_page(found, output, f"Profiles {a.absolute().name} and {b.absolute().name}")
+        _write_page(found, output, f"Profiles {name_of_profile(a)} and {name_of_profile(b)}")
     if json:
         show_json(found)
         return
@@ -67,14 +65,14 @@ def _no_collections() -> Iterator[None]:
 
 
 def _write_page(found: ProfileDiff, path: Path, title: str) -> None:
-    # Late: plotly and Jinja take 0.3 s to load.
+    # Late: Jinja and its templates take time to load.
     from controller.reports.html.profile_diff import profile_diff_html
 
     write_file(path, profile_diff_html(found, title))
     say(f"page written to {path}", err=True)
 
 
-def _check_units(a: Path, one: ProfileSummary, b: Path, other: ProfileSummary) -> None:
+def _check_units(a: str, one: ProfileSummary, b: str, other: ProfileSummary) -> None:
     if (one.steps is None) is (other.steps is None):
         return
     whole = a if one.steps is None else b

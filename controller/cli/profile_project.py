@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from controller.cli.common import show_json, show_table
 from controller.contracts.errors import UserError
+from controller.contracts.projection_check import Agreement, ProjectionCheck
 from controller.contracts.replay import REPLAY_LOG, LogReplays
+from controller.platform.terminal import say
+from controller.profiles.files import read
+from controller.profiles.live_check import (
+    Named,
+    require_live,
+    require_same,
+    require_this_host,
+)
 from controller.profiles.log_projecting import log_projected, step_seconds
 from controller.profiles.log_replays import planned_replays
 from controller.profiles.model import Profile
 from controller.profiles.reading import open_file
+from controller.profiles.verbose import facts_of
+from controller.reports.projection_lines import agreement_lines, kinds_table
 from controller.runtime.log_replay import run_log_replays
 
 TIME_LIMIT_S: Final = 300.0
@@ -20,8 +33,13 @@ MOST_STEPS: Final = 1_000_000
 """Of which each one's time is kept."""
 
 
-def projected_here(profile: Profile, file: Path, time_limit_s: float) -> Profile:
-    """Return a log's profile with what its primitives take here; raises UserError."""
+def projected_here(
+    profile: Profile, file: Path, time_limit_s: float, live: Named | None = None
+) -> Profile:
+    """Return a log's profile with what its primitives take here; raises UserError.
+
+    live: what it will be compared with, which has to be of this machine.
+    """
     if not profile.primitives:
         seen = "it is a trace: only a log of oneDNN says which primitives ran"
         raise UserError(f"project {file}", seen, "Give a log of ONEDNN_VERBOSE=1.")
@@ -37,7 +55,31 @@ def projected_here(profile: Profile, file: Path, time_limit_s: float) -> Profile
         )
         done = run_log_replays(wanted)
         with (Path(folder) / REPLAY_LOG).open("rb") as log:
+            if live:
+                require_this_host(facts_of(log).isa, live)
+                log.seek(0)
             return log_projected(profile, planned, done, log, _steps_s(profile, file))
+
+
+def live_profile(folder: Path, log: Named) -> Named:
+    """Return the live profile that a log is to agree with; raises UserError if it can't."""
+    live = Named(str(folder), read(folder))
+    require_live(live)
+    if log.profile.primitives:  # a trace is refused as such
+        require_same(log, live)
+    return live
+
+
+def show_agreement(found: ProjectionCheck, top: int, *, json: bool) -> None:
+    """Show how the efficiencies agree; exits with status 1 if they lie too far apart."""
+    if json:
+        show_json(found)
+    else:
+        show_table(kinds_table(found, top))
+        for line in agreement_lines(found):
+            say(line)
+    if found.agreement is Agreement.BEYOND:
+        sys.exit(1)
 
 
 def _threads(profile: Profile) -> int:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from controller.cli.common import reading_here, show_json
+from controller.cli.common import reading, show_json
 from controller.cli.comparison_options import TRAINING
 from controller.cli.comparison_run import check_comparison, run_comparison
-from controller.cli.profile_run import device_here
+from controller.cli.proving_device import CPU, proving_device
 from controller.contracts.advice import Advised, Remedy
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog, load_catalog
@@ -23,9 +21,6 @@ from controller.profiles.advising.proving import predictions_of, prove, proven, 
 from controller.reports.proof_lines import count_line, proof_lines
 from controller.reports.result_selection import Wanted
 from controller.stats.medians import Ratio
-from controller.store.protocol import FarmReader
-
-CPU = "cpu_model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +31,32 @@ class Profiled:
     stack: str
     knobs: Mapping[str, Scalar]
     cpu: str
+    device: str | None
+    """That was profiled."""
     step_s: float
 
 
 def prove_advice(
-    folder: Path,
+    subject: str,
     summary: ProfileSummary,
     advised: Advised,
     top: int,
     time_limit_s: float,
+    asked: str | None,
     *,
     json: bool,
 ) -> None:
     """Compare the profiled cell with each advised change in turn, and show what was realised.
 
-    Needs a farm on a host with the profile's CPU. Raises UserError and FarmUnavailable.
+    asked: the device to compare on; None: one of the farm with the profile's CPU. Raises NotFound,
+    UserError and FarmUnavailable.
     """
-    cell = profiled(folder, summary)
-    with reading_here() as store:
-        device = _device_with(store, cell.cpu, folder)
+    cell = profiled(subject, summary)
+    with reading() as store:
+        _, devices = store.fleet()
+    device = proving_device(devices, cell.cpu, cell.device, asked, subject).device.id
+    if cell.device and device != cell.device:
+        say(f"comparing on {device}; profiled was {cell.device}", err=True)
     predictions = predictions_of(advised.advice[:top])
     stopping, proofs = Stopping(time_limit_s=time_limit_s), []
     for note in () if json else advised.notes:
@@ -70,7 +72,7 @@ def prove_advice(
         say(count_line(found))
 
 
-def profiled(folder: Path, summary: ProfileSummary) -> Profiled:
+def profiled(subject: str, summary: ProfileSummary) -> Profiled:
     """Return the cell that a profile is of; raises UserError if the profile does not tell it."""
     origin, step_s = summary.origin, summary.step_s
     cpu = origin and origin.environment.get(CPU)
@@ -78,25 +80,12 @@ def profiled(folder: Path, summary: ProfileSummary) -> Profiled:
     if not (origin and origin.workload and origin.stack and origin.knobs and step_s and cpu):
         seen = "CPU" if known else "workload, stack, knobs and step"
         raise UserError(
-            f"prove the advice of {folder}",
+            f"prove the advice of {subject}",
             f"the profile does not tell its {seen}",
-            "Profile the workload on this host: `benchfarm profile run`.",
+            "Profile the workload: `benchfarm profile run`.",
         )
-    return Profiled(origin.workload, origin.stack, origin.knobs, str(cpu), step_s)
-
-
-def _device_with(store: FarmReader, cpu: str, folder: Path) -> str:
-    """Return this host's device; raises UserError if it has another CPU."""
-    device = device_here(store, None, os.uname().nodename)
-    _, devices = store.fleet()
-    here = next(one.device.facts.get(CPU) for one in devices if one.device.id == device)
-    if here != cpu:
-        raise UserError(
-            f"prove the advice of {folder}",
-            f"it was profiled on {cpu}, and this host has {here}",
-            "Run it on a host with that CPU, or profile the workload here.",
-        )
-    return device
+    told = origin.workload, origin.stack, origin.knobs, str(cpu), origin.device
+    return Profiled(*told, step_s)
 
 
 def _proofs(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from controller.cli.common import home, make_folder, reading_here, unwound
+from controller.cli.common import make_folder, reading, unwound
 from controller.cli.imported_results import imported_results
 from controller.cli.references import record_of
 from controller.cli.report import Imported
@@ -65,21 +65,22 @@ def publish(
     require_own(target)
     signer = ssh_signature.fingerprint_of(key) if key else ""
     catalog = load_catalog()
-    with reading_here() as store:
+    with reading() as store:
         data = _data(store, sweep or (), currency)
-    if imported:
-        data = replace(data, imported=imported_results())
-    make_folder(target.parent)
-    try:
-        with unwound(), replacing_folder(target) as new:
-            board = _write(new, data, catalog, signer)
-            sums = write_sums(new)
-            if key:
-                ssh_signature.sign(sums, key)
-            require_own(target)  # something may have come into it meanwhile
-    except OSError as error:
-        remedy = "Free some room, or name a folder that you can write to."
-        raise UserError(f"publish to {folder}", error.strerror or str(error), remedy) from error
+        if imported:
+            data = replace(data, imported=imported_results())
+        make_folder(target.parent)
+        try:
+            with unwound(), replacing_folder(target) as new:
+                board = _write(new, data, catalog, signer, BoardRuns(new, store))
+                sums = write_sums(new)
+                if key:
+                    ssh_signature.sign(sums, key)
+                require_own(target)  # something may have come into it meanwhile
+        except OSError as error:
+            seen = error.strerror or str(error)
+            remedy = "Free some room, or name a folder that you can write to."
+            raise UserError(f"publish to {folder}", seen, remedy) from error
     _tell(folder, board, signer)
 
 
@@ -99,13 +100,13 @@ def _data(store: FarmReader, sweeps: Sequence[str], currency: str) -> BoardData:
     )
 
 
-def _write(folder: Path, data: BoardData, catalog: Catalog, signer: str) -> Board:
+def _write(folder: Path, data: BoardData, catalog: Catalog, signer: str, runs: BoardRuns) -> Board:
     """Write all of a board but its checksums; raises OSError."""
-    # Late: plotly and Jinja take 0.3 s to load, and no other command draws.
+    # Late: Jinja and its templates take time to load, and no other command draws.
     from controller.reports.html.board import Proof, board_pages
 
     groups = board_groups(data, catalog)
-    published = _runs(folder, groups.all)
+    published = _runs(runs, groups.all)
     made = Made(time.time(), installed_version(), lab_limits())
     board = board_view(data, groups, published, catalog, made)
     proof = Proof(SUMS, SIGNATURE, ssh_signature.NAMESPACE, signer)
@@ -122,17 +123,25 @@ def _write(folder: Path, data: BoardData, catalog: Catalog, signer: str) -> Boar
     return board
 
 
-def _runs(folder: Path, groups: Sequence[Group]) -> dict[str, PublishedRun]:
+def _runs(runs: BoardRuns, groups: Sequence[Group]) -> dict[str, PublishedRun]:
     """Write the folder of each result's run; return them by the runs' ids."""
-    runs = BoardRuns(folder, home().agent)
     results = {result.run_id: result for group in groups for result in group.results}
     return {run_id: runs.add(result) for run_id, result in results.items()}
 
 
 def _tell(folder: Path, board: Board, signer: str) -> None:
-    for note in board.notes:
+    for note in (*board.notes, *_without_logs(board)):
         say(note, err=True)
     rows = sum(len(one.rows) for one in board.rankings)
     said = f"{len(board.rankings)} rankings, {rows} rows, {len(board.devices)} devices"
     say(f"board written to {folder / 'index.html'}: {said}")
     say(f"signed by {signer}" if signer else "unsigned: add --key FILE to sign its checksums")
+
+
+def _without_logs(board: Board) -> Iterator[str]:
+    """Yield a line, if the head lacks logs of any run; its page says which."""
+    runs = (run for one in board.rankings for row in one.rows for run in row.runs)
+    absent = {run.result.run_id: run.published.absent for run in runs if run.published.absent}
+    for id_, why in [*absent.items()][:1]:
+        said = f"run {id_}: {next(iter(why.values()))}"
+        yield f"{len(absent)} runs are published without all their logs, which pages say; {said}"

@@ -7,7 +7,7 @@ from controller.contracts.device import DeviceKind, RegisteredDevice, shown_name
 from controller.contracts.errors import HomeUnusable, NotFound, UserError
 from controller.contracts.records import ADMIN, SweepRecord
 from controller.platform.terminal import say
-from controller.scheduling.references import SweepReferent, find_device, find_sweep
+from controller.scheduling.references import SweepReferent, find_device, find_run, find_sweep
 from controller.store.protocol import FarmReader
 
 
@@ -61,6 +61,16 @@ def record_of(store: FarmReader, given: str) -> SweepRecord:
     if found.note:
         say(found.note, err=True)
     return records[found.id]
+
+
+def run_id_of(store: FarmReader, given: str) -> str:
+    """Return the id of the run that is meant, which may be given by its beginning.
+
+    Raises NotFound, UserError if several may be.
+    """
+    if store.run(given):
+        return given
+    return find_run(given, dict.fromkeys(o.run_id for o in (*store.results(), *store.failures())))
 
 
 class DeviceNames:

@@ -61,7 +61,7 @@ def write_report(subjects: list[str], path: Path, imported: Sequence[ImportedRes
 
     imported: published results that have rows in rankings of the same tasks.
     """
-    # Late: plotly and Jinja take 0.3 s to load, and no other command draws.
+    # Late: Jinja and its templates take time to load, and no other command draws.
     from controller.reports.html.report import report_html
 
     with reading() as store:

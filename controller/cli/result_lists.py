@@ -14,8 +14,8 @@ from controller.cli.common import (
     console,
     reading,
     show_json,
-    write_bytes,
     write_file,
+    write_stream,
 )
 from controller.cli.imported_results import imported_results, those_of
 from controller.cli.outcome_options import (
@@ -218,25 +218,25 @@ def export(
     )
     with reading() as store:
         wanted = _meant(store, asked, sweep, device)
+        if form == "parquet":
+            # Late: pyarrow, which takes long to load.
+            from controller.cli.results_table import table_file
+
+            with table_file(store, wanted) as (file, count):
+                if not count:
+                    require_known(wanted, store, load_catalog())
+                write_stream(output, file)
+            return say(f"{count} results written to {output}")
         results, count = store.selected_results(wanted)
         if not count:
             require_known(wanted, store, load_catalog())
-    if form in ("mlperf-mobile", "app"):
-        # Late: no other format needs it.
-        from controller.cli.results_submission import export_app_json, export_tree
+        if form in ("mlperf-mobile", "app"):
+            # Late: no other format needs it.
+            from controller.cli.results_submission import export_app_json, export_tree
 
-        return (
-            export_tree(results, output)
-            if form == "mlperf-mobile"
-            else export_app_json(results, output)
-        )
-    if form == "parquet":
-        # Late: pyarrow, which takes long to load.
-        from controller.reports.arrow import parquet_pieces
-
-        write_bytes(output, b"".join(parquet_pieces([results])))
-    else:
-        write_file(output, _TEXTS[form](results))
+            write = export_tree if form == "mlperf-mobile" else export_app_json
+            return write(store, results, output)
+    write_file(output, _TEXTS[form](results))
     say(f"{len(results)} results written to {output}")
     return None
 

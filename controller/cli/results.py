@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +13,7 @@ from pydantic import TypeAdapter
 from controller.cli import (
     report,
     result_lists,
+    results_artifacts,
     results_explain,
     results_import,
     results_replicate,
@@ -28,12 +28,14 @@ from controller.cli.references import device_of, record_of
 from controller.cli.results_provenance import show_provenance
 from controller.contracts.catalog import load_catalog
 from controller.contracts.documents import read_json
+from controller.contracts.errors import CopyDamaged, NotFound
 from controller.contracts.imported import IMPORTED
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.unreadable import UNREADABLE, reason
 from controller.platform.terminal import say
 from controller.reports.stored_comparison import compare_stored
 from controller.reports.tables import op_profile_table, outcome_table
+from controller.runtime.run_files import RunFiles, name_of
 from controller.scheduling.references import find_run
 from controller.store.protocol import FarmReader
 
@@ -44,6 +46,7 @@ app.command("explain")(results_explain.explain_run)
 app.command()(results_replicate.replicate)
 app.command()(result_lists.export)
 app.command()(results_verify.verify)
+app.command("artifacts")(results_artifacts.list_artifacts)
 app.command("import")(results_import.import_results)
 
 OP_PROFILE = "op_profile"
@@ -68,34 +71,54 @@ def show(
     whether the files that they left are unchanged.
     """
     if run_id.startswith(IMPORTED):
-        outcomes: list[StoredResult | StoredFailure] = [*imported_results()]
-    else:
-        with reading() as store:
-            outcomes = [*store.results(), *store.failures()]
-    meant = find_run(run_id, dict.fromkeys(record.run_id for record in outcomes))
-    found = [record for record in outcomes if record.run_id == meant]
+        _show(_outcomes_of(run_id, imported_results()), None, provenance=provenance, json=json)
+        return
+    with reading() as store:
+        found = _outcomes_of(run_id, [*store.results(), *store.failures()])
+        _show(found, store, provenance=provenance, json=json)
+
+
+def _outcomes_of(
+    given: str, outcomes: Sequence[StoredResult | StoredFailure]
+) -> list[StoredResult | StoredFailure]:
+    """Return the outcomes of the run that is meant; raises NotFound."""
+    meant = find_run(given, dict.fromkeys(record.run_id for record in outcomes))
+    return [record for record in outcomes if record.run_id == meant]
+
+
+def _show(
+    found: Sequence[StoredResult | StoredFailure],
+    store: FarmReader | None,
+    *,
+    provenance: bool,
+    json: bool,
+) -> None:
+    """Print the outcomes of a run. store: None of imported ones, which no farm has."""
     if provenance:
-        show_provenance(found, json=json)
+        show_provenance(found, store, json=json)
         return
     if json:
         show_json(found)
         return
     for record in found:
         show_table(outcome_table(record))
-        if isinstance(record, StoredResult) and OP_PROFILE in record.artefacts:
-            _show_operators(record.artefacts[OP_PROFILE])
+        if store and isinstance(record, StoredResult) and OP_PROFILE in record.artefacts:
+            _show_operators(RunFiles(store, record.run_id), record)
 
 
-def _show_operators(path: str) -> None:
-    """Show an operator profile, or say where it is: artefacts stay on the host that ran the run."""
+def _show_operators(files: RunFiles, record: StoredResult) -> None:
+    """Show the operator profile of a result, or say why the head can't."""
     kind = TypeAdapter(list[dict[str, str]])
+    path = record.artefacts[OP_PROFILE]
     try:
-        rows = read_json(kind, Path(path), OP_PROFILE_BYTES)
+        one = files.at_hand(record.attempt, name_of(record, path))
+        with files.fetched([one]) as folder:
+            rows = read_json(kind, folder / one.name, OP_PROFILE_BYTES)
+    except (NotFound, CopyDamaged) as error:
+        say(f"operator profile: {error}", err=True)
+        return
     except UNREADABLE as error:
-        say(
-            f"operator profile {path}: {reason(error)}; it is kept on the host that ran it",
-            err=True,
-        )
+        say(f"operator profile {path}: {reason(error)}", err=True)
         return
     if rows:
         show_table(op_profile_table(rows, path))

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from controller.cli.common import home, write_file
+from controller.cli.common import write_file
 from controller.contracts.catalog import load_catalog
-from controller.contracts.errors import UserError
+from controller.contracts.errors import CopyDamaged, NotFound, UserError
 from controller.contracts.records import StoredResult
 from controller.contracts.version import installed_version
 from controller.imported.app_export import RunLogs, app_json
@@ -20,7 +20,8 @@ from controller.imported.submission import SUMS, TO_FILL_IN, checksums, submissi
 from controller.loadgen.logs import DetailLog, LogUnreadable
 from controller.platform.atomic import replacing_folder
 from controller.platform.terminal import say
-from controller.runtime.kept_logs import LogAbsent, log_at_hand, opened_log
+from controller.runtime.run_files import RunFiles, name_of
+from controller.store.protocol import ArtefactReader
 
 LINES_SAID: Final = 30
 """Lines about what is left out, and about what is to be filled in, that are printed."""
@@ -29,17 +30,17 @@ _ACCURACY_DETAIL: Final = "accuracy_loadgen_detail"
 _SUMMARY: Final = "performance_loadgen_summary"
 MOST_NAMED: Final = 3
 """Figures of a result that a line names."""
-_NOT_AT_HAND: Final = (OSError, LogAbsent, ArithmeticError, LookupError, TypeError, ValueError)
+_NOT_AT_HAND: Final = (CopyDamaged, NotFound, ArithmeticError, LookupError, TypeError, ValueError)
 """What reading logs raises, and arithmetic on values that LoadGen never writes."""
 
 Logs = Mapping[str, Mapping[str, bytes]]
 """Run id → artefact → content."""
 
 
-def export_tree(results: Sequence[StoredResult], output: Path) -> None:
+def export_tree(reader: ArtefactReader, results: Sequence[StoredResult], output: Path) -> None:
     """Write the tree of a submission and say what is to be filled in; raises UserError."""
     tried = f"export to {output}"
-    kept, files, run_logs = _readable(results, tried)
+    kept, files, run_logs = _readable(reader, results, tried)
     rounds = sorted({one.rules.version for one in kept})
     if len(rounds) > 1:
         remedy = f"Choose one, such as with --knob suite_version={rounds[-1]}."
@@ -58,10 +59,10 @@ def export_tree(results: Sequence[StoredResult], output: Path) -> None:
     _say_some(made.to_fill_in)
 
 
-def export_app_json(results: Sequence[StoredResult], output: Path) -> None:
+def export_app_json(reader: ArtefactReader, results: Sequence[StoredResult], output: Path) -> None:
     """Write the JSON of one phone's results; raises UserError."""
     tried = f"export to {output}"
-    kept, _, run_logs = _readable(results, tried)
+    kept, _, run_logs = _readable(reader, results, tried)
     phones = sorted({one.result.shown_device for one in kept})
     if len(phones) > 1:
         remedy = "Choose one with --device."
@@ -83,7 +84,7 @@ def export_app_json(results: Sequence[StoredResult], output: Path) -> None:
 
 
 def _readable(
-    results: Sequence[StoredResult], tried: str
+    reader: ArtefactReader, results: Sequence[StoredResult], tried: str
 ) -> tuple[list[Exportable], Logs, dict[str, RunLogs]]:
     """Return the results that can be exported, with their logs; say which are left out."""
     chosen = choose_exportable(results)
@@ -93,11 +94,11 @@ def _readable(
     for one in chosen.kept:
         id_ = one.result.run_id
         try:
-            files[id_] = _files_of(one.result)
+            files[id_] = _files_of(one.result, RunFiles(reader, id_))
             parsed[id_] = _parsed(files[id_])
             odd = [*figure_differences(one.result, parsed[id_].performance)]
         except _NOT_AT_HAND as error:
-            left_out.append(f"{id_}: its logs, kept by the host that ran it: {error}")
+            left_out.append(f"{id_}: its logs: {error}")
             continue
         if odd:
             told = "; ".join(odd[:MOST_NAMED])
@@ -114,17 +115,14 @@ def _readable(
     return kept, files, parsed
 
 
-def _files_of(result: StoredResult) -> dict[str, bytes]:
-    """Return a result's logs by artefact; raises LogAbsent, LogUnreadable."""
-    agents = home().agent.resolve()
+def _files_of(result: StoredResult, files: RunFiles) -> dict[str, bytes]:
+    """Return a result's logs by artefact; raises NotFound, CopyDamaged, LogUnreadable."""
     contents = {}
     for name in (name for name in LOGS if name in result.artefacts):
-        path = log_at_hand(agents, result, Path(result.artefacts[name]))
-        with opened_log(path) as file:
-            content = file.read(MOST_LOG_BYTES + 1)
-        if len(content) > MOST_LOG_BYTES:
-            raise LogUnreadable(f"{path.name} has more than {MOST_LOG_BYTES} bytes")
-        contents[name] = content
+        one = files.at_hand(result.attempt, name_of(result, result.artefacts[name]))
+        if one.size > MOST_LOG_BYTES:
+            raise LogUnreadable(f"{one.path} has more than {MOST_LOG_BYTES} bytes")
+        contents[name] = b"".join(files.pieces(one))
     return contents
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 from rich.table import Table
 
-from controller.cli.common import Json, reading_here, show_json, show_table
+from controller.cli.common import Json, reading, show_json, show_table
 from controller.cli.verified_folders import (
     Board,
     board_of,
@@ -20,12 +20,13 @@ from controller.cli.verified_folders import (
     target_checks,
 )
 from controller.contracts.catalog import load_catalog
-from controller.contracts.errors import UserError
+from controller.contracts.errors import CopyDamaged, NotFound, UserError
 from controller.contracts.mobile import task_of
 from controller.contracts.published import RESULT
 from controller.contracts.records import StoredResult
 from controller.contracts.suite_rules import SuiteRules, load_suites
 from controller.contracts.suite_version import quality_target, rules_of
+from controller.loadgen import audit_pattern
 from controller.loadgen.board_checks import BOARD
 from controller.loadgen.checks import LONGEST, Check, Verdict, VerifiedLogs, differs
 from controller.loadgen.logs import LogUnreadable
@@ -35,6 +36,7 @@ from controller.loadgen.stored_checks import quality_check, ruled_checks, stored
 from controller.loadgen.texts import brief
 from controller.loadgen.verifying import verify as verified
 from controller.platform.terminal import say
+from controller.runtime.run_files import LOGS, RunFiles, name_of
 from controller.scheduling.references import find_run
 
 NO_SUCH_LOG: Final = (ArithmeticError, LookupError, TypeError, ValueError)
@@ -156,34 +158,44 @@ def _strange(error: Exception) -> str:
 
 
 def _of_run(given: str) -> list[VerifiedLogs]:
-    """Return the checks of each attempt of a run that has logs of LoadGen."""
-    with reading_here() as store:
+    """Return the checks of each attempt of a run that has logs of LoadGen, by the head's copies."""
+    with reading() as store:
         results = store.results()
-    meant = find_run(given, dict.fromkeys(result.run_id for result in results))
-    mine = [result for result in results if result.run_id == meant]
-    found = [each for result in mine for each in _of_result(result)]
+        meant = find_run(given, dict.fromkeys(result.run_id for result in results))
+        files = RunFiles(store, meant)
+        mine = [result for result in results if result.run_id == meant]
+        found = [each for result in mine for each in _of_result(result, files)]
     if not found:
         seen = "its results have no logs of LoadGen"
         raise UserError(f"verify run {meant}", seen, "Name a run of LoadGen: see `scenario list`.")
     return found
 
 
-def _of_result(result: StoredResult) -> Iterator[VerifiedLogs]:
+def _of_result(result: StoredResult, files: RunFiles) -> Iterator[VerifiedLogs]:
     for mode, artefact in _OF_MODE.items():
         if artefact in result.artefacts:
-            folder = Path(result.artefacts[artefact]).parent
             where = f"run {result.run_id}, attempt {result.attempt}, {mode}"
+            name = name_of(result, result.artefacts[artefact])
             try:
-                yield VerifiedLogs(where=where, checks=tuple(_run_checks(result, mode, folder)))
+                yield VerifiedLogs(where=where, checks=_fetched_checks(result, mode, files, name))
             except LogUnreadable as error:
-                yield VerifiedLogs(where=where, unreadable=f"{folder}: {error}")
+                yield VerifiedLogs(where=where, unreadable=str(error))
             except NO_SUCH_LOG as error:
-                yield VerifiedLogs(where=where, unreadable=f"{folder}: {_strange(error)}")
+                yield VerifiedLogs(where=where, unreadable=_strange(error))
+            except (NotFound, CopyDamaged) as error:
+                yield VerifiedLogs(where=where, unreadable=str(error))
+
+
+def _fetched_checks(
+    result: StoredResult, mode: str, files: RunFiles, name: str
+) -> tuple[Check, ...]:
+    """Return the checks of a test by the head's copies of its logs. name: of its detail log."""
+    detail = files.at_hand(result.attempt, name)
+    with files.fetched(files.beside(detail, (*LOGS, audit_pattern.FILE))) as folder:
+        return tuple(_run_checks(result, mode, (folder / name).parent))
 
 
 def _run_checks(result: StoredResult, mode: str, folder: Path) -> Iterator[Check]:
-    if not folder.is_dir():
-        raise LogUnreadable("the folder is not on this host; run this on the host that measured")
     run = read_run(folder)
     yield from verified(run)
     yield from _told_checks(result, run, folder, mode)

@@ -11,7 +11,8 @@ from typing import Any, Final
 SIGNATURES: Final[dict[str, str]] = {
     "up": "--label=* --agent/--no-agent --listen= --redis= --redis-password-file="
     " --metrics-address= --api-port= --api= --api-tls-cert= --api-tls-key= --api-plain"
-    " --prometheus --quarantine-after= --user-runs= --user-bytes="
+    " --prometheus --quarantine-after= --user-runs= --user-bytes= --artifacts= --artifact-days="
+    " --artifact-bytes="
     " --autoscaling-config= --phone-power-cycle= --meter= --block",
     "down": "",
     "status": "--json",
@@ -19,7 +20,8 @@ SIGNATURES: Final[dict[str, str]] = {
     "doctor": "--json",
     "compare": "a=side b=side --workload=workload --scenario=scenario --device=device --knob=knob*"
     " --width= --time-limit= --json",
-    "plan-training": "workload=workload --batch= --device=device* --output/-o= --json",
+    "plan-training": "workload=workload --batch= --device=device* --epochs-of=sweep"
+    " --output/-o= --json",
     "publish": "folder= --sweep=sweep* --key= --currency= --imported",
     "login": "url= --name= --fingerprint= --token-file=",
     "completion": "shell=bash|zsh|fish",
@@ -68,16 +70,17 @@ SIGNATURES: Final[dict[str, str]] = {
     " --scenario=scenario --knob=knob* --since= --until= --validity=VALID|DISTURBED|INVALID"
     " --last= --failures --imported --json --csv",
     "results import": "path= --round=",
-    "results show": "run_id= --provenance --json",
-    "results explain": "run_id= --against=sweep --json",
-    "results replicate": "run_id= --tries= --wait= --check=cache|cold-start|random-data --again"
+    "results show": "run_id=run --provenance --json",
+    "results explain": "run_id=run --against=sweep --json",
+    "results replicate": "run_id=run --tries= --wait= --check=cache|cold-start|random-data --again"
     " --json",
     "results compare": "a=side b=side --workload=workload --scenario=scenario --device=device"
     " --knob=knob* --sweep=sweep --force --json",
     "results export": "output= --sweep=sweep --tag=tag* --device=device --workload=workload"
     " --stack=stack --scenario=scenario --knob=knob* --since= --until="
     " --validity=VALID|DISTURBED|INVALID --format=json|jsonl|csv|parquet|mlperf-mobile|app",
-    "results verify": "subject= --suite-version= --task= --json",
+    "results verify": "subject=run --suite-version= --task= --json",
+    "results artifacts": "run_id=run --fetch=* --output/-o= --json",
     "phone list": "--nearby --json",
     "phone connect": "address= --adb-server=",
     "phone pair": "address= code= --adb-server=",
@@ -111,16 +114,17 @@ SIGNATURES: Final[dict[str, str]] = {
     "kernels bench": "op=op --dtype=dtype --variant=variant --width= --time-limit="
     " --draws= --with=* --against= --policy= --json",
     "kernels sweep": "--compiled/--no-compiled",
-    "profile import": "file= --output/-o= --steps= --project --time-limit= --top= --json",
-    "profile show": "folder= --top= --json",
-    "profile diff": "a= b= --output/-o= --top= --json",
-    "profile advise": "folder= --top= --prove --time-limit= --json",
-    "profile budget": "folder= --top= --json",
+    "profile import": "file= --output/-o= --steps= --project --against= --time-limit="
+    " --top= --json",
+    "profile show": "subject=run --top= --json",
+    "profile diff": "a=run b=run --output/-o= --top= --json",
+    "profile advise": "subject=run --top= --prove --time-limit= --device=device --json",
+    "profile budget": "subject=run --top= --json",
     "profile topdown": "file= --into= --json",
     "profile run": "workload=training_workload --stack=stack --output/-o= --knob=knob*"
     " --device=device --top= --json",
-    "profile export": "folder= form=collapsed|chrome|benchdnn --output/-o=",
-    "profile report": "folders=* --output/-o=",
+    "profile export": "subject=run form=collapsed|chrome|benchdnn --output/-o=",
+    "profile report": "subjects=run* --output/-o=",
     "machine peaks": "--stack=stack --knob=knob* --again --json",
     "token create": "name= --scope=viewer|submitter|administrator",
     "token list": "--json",
@@ -158,6 +162,7 @@ COMPLETERS: Final[dict[str, str]] = {
     "phone": f"{STORE}:phones",
     "agent": f"{STORE}:agents",
     "host": f"{STORE}:hosts",
+    "run": f"{STORE}:runs",
     "sweep": f"{STORE}:sweeps",
     "tag": f"{STORE}:tags",
     "subject": f"{STORE}:subjects",

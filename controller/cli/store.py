@@ -19,19 +19,25 @@ app = typer.Typer(no_args_is_help=True)
 def check() -> None:
     """Read the whole store and list what is damaged.
 
-    Exit status 1 if anything is.
+    Reads all artifacts, too, and lists those that are missing, damaged, or of no run. Exit status 1
+    if anything is listed.
     """
     path = home().store
     found = integrity.check(path)
     counts = ", ".join(f"{number} {noun}" for noun, number in found.sound.items())
-    for line in found.damage:
+    for line in (*found.damage, *found.artefacts):
         say(line)
-    if not found.damage:
+    if not (found.damage or found.artefacts):
         say(f"{path}: sound: {counts}")
         return
-    say(f"{path}: {len(found.damage)} lines of damage; undamaged: {counts}")
-    say("stop the farm and copy what is undamaged into a new store:")
-    say("  benchfarm down && benchfarm store salvage NEWFILE")
+    lines = len(found.damage) + len(found.artefacts)
+    say(f"{path}: {lines} lines of damage; undamaged: {counts}")
+    if found.artefacts:
+        say("artifacts that are missing or damaged may still be on the hosts of their agents;")
+        say("results have their figures without them")
+    if found.damage:
+        say("stop the farm and copy what is undamaged into a new store:")
+        say("  benchfarm down && benchfarm store salvage NEWFILE")
     sys.exit(1)
 
 

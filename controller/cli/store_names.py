@@ -1,4 +1,4 @@
-"""Values that this home's store knows, for completion.
+"""Values that this home's store knows, or the farm of a context, for completion.
 
 Each function is given the parameters so far, and the beginning of the value. The store is only
 read, whether or not a farm is up: it has all that a farm has been told.
@@ -9,15 +9,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Final
 
 from controller.cli.signatures import Given
 from controller.contracts.device import DeviceKind
 from controller.contracts.errors import UserError
 from controller.runtime.home import Home
-from controller.runtime.options import URL_VARIABLE
+from controller.runtime.options import CONTEXT_VARIABLE, URL_VARIABLE
 from controller.runtime.suite_sessions import session_ids
 from controller.store.protocol import StoreReader
 from controller.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from controller.api.brief_reader import BriefReader
+
+MOST_RUNS: Final = 100
+"""That are offered."""
 
 
 def devices(_: Given, __: str) -> list[str]:
@@ -77,11 +84,27 @@ def users(_: Given, __: str) -> list[str]:
         return [token.name for token in store.tokens() if token.revoked_at is None]
 
 
+def runs(_: Given, incomplete: str) -> list[str]:
+    """Return runs that begin with what is typed."""
+    with _reading() as store:
+        return store.runs_beginning(incomplete, MOST_RUNS)
+
+
 @contextmanager
-def _reading() -> Iterator[StoreReader]:
-    """Give the store to read; what of it is damaged is left out. Raises NotFound, UserError."""
+def _reading() -> Iterator[StoreReader | BriefReader]:
+    """Give what is stored to read: this home's, or of the farm of a context a page of each list.
+
+    What of it is damaged is left out. Raises NotFound, UserError, FarmUnavailable.
+    """
     if url := os.environ.get(URL_VARIABLE):
         remedy = "Run this on the head."
         raise UserError("complete names", f"{URL_VARIABLE} names the farm at {url}", remedy)
+    if name := os.environ.get(CONTEXT_VARIABLE):
+        # Late: a client of HTTP, which takes long to load.
+        from controller.cli.elsewhere import FarmElsewhere
+
+        with closing(FarmElsewhere(name).brief()) as farm:
+            yield farm
+        return
     with closing(SqliteStore.open_reader(Home.from_environment().store, lambda _: None)) as store:
         yield store

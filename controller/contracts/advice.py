@@ -29,6 +29,8 @@ class Rule(StrEnum):
     LOSS = "loss"
     TINY = "tiny primitives"
     MALLOC = "malloc"
+    PAGE_FAULTS = "page faults"
+    """Memory that the kernel hands out and clears again in every step."""
     FRAGMENTATION = "fragmentation"
     THREADS = "threads"
     WAITING = "waiting"

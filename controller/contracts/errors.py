@@ -7,6 +7,7 @@ BenchfarmError
 │   ├── NoMatchingDevice       a selector that no registered device satisfies
 │   ├── NotFound               an unknown sweep, run or device
 │   ├── Incomparable           results or devices that cannot be compared
+│   ├── CopyDamaged            an artefact whose copy on the head is damaged
 │   ├── FarmUnavailable        a farm that is down or does not answer
 │   │   ├── FarmRestarting     a farm that is being restarted
 │   │   └── FarmSilent         a farm whose controller listens but does not answer
@@ -95,6 +96,10 @@ class NotFound(UserError):
 
 class Incomparable(UserError):
     """Results or devices that cannot be compared: of two kinds, or virtual and real."""
+
+
+class CopyDamaged(UserError):
+    """An artefact whose copy on the head is not what its checksum says, or cannot be read."""
 
 
 class FarmUnavailable(UserError):

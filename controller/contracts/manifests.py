@@ -14,6 +14,7 @@ from controller.contracts.command import Command
 from controller.contracts.device import DeviceKind
 from controller.contracts.facts import OwnFacts
 from controller.contracts.mobile import SURROGATE, OnDevice
+from controller.contracts.truths import Truths
 from controller.contracts.weights import KNOB, NO_WEIGHTS, Weights
 
 _TYPES: Mapping[str, type] = {"int": int, "float": float, "str": str, "bool": bool}
@@ -124,6 +125,13 @@ class ConvergencePoint(Contract):
     """Passes over the training set."""
 
 
+def _of_batches(points: tuple[ConvergencePoint, ...]) -> tuple[ConvergencePoint, ...]:
+    """Return the points in the order of their batches; raises ValueError for fewer than two."""
+    if len({point.batch for point in points}) < 2:
+        raise ValueError("epochs are told of points at two batches or more")
+    return tuple(sorted(points, key=lambda point: point.batch))
+
+
 class Convergence(Contract):
     """How many epochs reach the quality target, as published; on every device the same."""
 
@@ -137,10 +145,18 @@ class Convergence(Contract):
     @field_validator("points")
     @classmethod
     def _tell_of_batches(cls, points: tuple[ConvergencePoint, ...]) -> tuple[ConvergencePoint, ...]:
-        batches = [point.batch for point in points]
-        if len(batches) < 2 or len(set(batches)) < len(batches):
-            raise ValueError("epochs are told of two batches or more, of each once")
-        return tuple(sorted(points, key=lambda point: point.batch))
+        if len({point.batch for point in points}) < len(points):
+            raise ValueError("points tell the epochs of each batch once")
+        return _of_batches(points)
+
+
+class MeasuredConvergence(Convergence):
+    """The same of trainings of one's own, of which a batch may have several."""
+
+    @field_validator("points")
+    @classmethod
+    def _tell_of_batches(cls, points: tuple[ConvergencePoint, ...]) -> tuple[ConvergencePoint, ...]:
+        return _of_batches(points)
 
 
 class WorkloadManifest(Contract):
@@ -157,6 +173,8 @@ class WorkloadManifest(Contract):
     quality_target: QualityTarget | None = None
     convergence: Convergence | None = None
     """None: how many epochs it takes is not known."""
+    truths: Truths | None = None
+    """None: its samples are made up, so that its answers are not scored."""
     weights: dict[Name, Weights] | None = None
     """Published weights that its model can begin with, by the value of the knob `weights`; further
     ones may be added to a store. None: it takes none."""
@@ -172,10 +190,14 @@ class WorkloadManifest(Contract):
         return self
 
     @model_validator(mode="after")
-    def _convergence_is_of_its_knobs(self) -> Self:
-        told = self.convergence.knobs if self.convergence else {}
-        if unknown := sorted(told.keys() - self.knobs.keys()):
-            raise ValueError(f"convergence is told of unknown knobs: {', '.join(unknown)}")
+    def _is_told_of_its_knobs(self) -> Self:
+        told: Mapping[str, Collection[str]] = {
+            "convergence is": self.convergence.knobs if self.convergence else (),
+            "truths are": self.truths.not_with if self.truths else (),
+        }
+        for what, knobs in told.items():
+            if unknown := sorted(set(knobs) - self.knobs.keys()):
+                raise ValueError(f"{what} told of unknown knobs: {', '.join(unknown)}")
         return self
 
     @model_validator(mode="after")

@@ -42,6 +42,8 @@ class HostLimits(Contract):
     """Of the time, in which some task waits for memory."""
     most_frequency_drop: Share | None = None
     """Of the highest clock frequency of the cores, against that of the beginning."""
+    most_speed_change: Share | None = None
+    """Of a matrix product's rate, by which a slower one may be below the fastest."""
     may_throttle: bool = True
     """Whether the cores may be throttled by heat."""
 

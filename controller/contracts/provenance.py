@@ -18,11 +18,13 @@ class FileState(StrEnum):
     CHANGED = "changed"
     """Its content no longer has the checksum that was recorded."""
     UNCHECKED = "unchecked"
-    """It is there, but no checksum of it was recorded."""
+    """The head has it, but no checksum of it was recorded."""
     GONE = "gone"
+    """The head has kept it no longer."""
     UNREADABLE = "unreadable"
+    """The head's copy is damaged."""
     ELSEWHERE = "elsewhere"
-    """It is kept on another host."""
+    """The head has no copy of it; its agent keeps it."""
 
 
 class KeptFile(Contract):

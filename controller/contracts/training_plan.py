@@ -1,4 +1,4 @@
-"""How long training to the quality target takes: epochs as published, times as measured."""
+"""How long training to the quality target takes: epochs as known, times as measured."""
 
 from __future__ import annotations
 
@@ -49,10 +49,12 @@ class TrainingPlan(Contract):
 
     workload: str
     source: str
-    """Where the points were published."""
+    """Where the points were published, or which trainings they are of."""
     samples: int
     """Of the training set."""
     points: tuple[ConvergencePoint, ...]
+    own: bool = False
+    """Whether they are of trainings of the farm's own; a batch may then have several."""
     factor: float
     exponent: float
     """epochs = factor * batch ** exponent."""

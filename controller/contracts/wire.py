@@ -54,6 +54,8 @@ class TrainingProgram(Contract):
     """`workload`, `stack`, `scenario` → the plugin that it comes from."""
     weights: NeededWeights | None = None
     """What the argument `weights` names, until the worker has put the file's path there."""
+    quality_target: QualityTarget | None = None
+    """The least accuracy that counts under LoadGen; None: its samples have no truths."""
 
 
 class OnDeviceProgram(Contract):

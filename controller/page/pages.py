@@ -21,6 +21,7 @@ from controller.page.fleet import fleet_now, queue_now
 from controller.page.kept import Kept
 from controller.page.responses import View, Visitor
 from controller.page.results import figures_of, run_view
+from controller.page.run_files import AttemptQuery, profile_address, run_profile_page
 from controller.page.search import MOST, SearchQuery, search
 from controller.page.sweeps import sweep_now, sweep_page
 from controller.reports.figures import shown
@@ -29,6 +30,8 @@ from controller.reports.views.common import moment
 
 SWEEPS_SHOWN: Final = 25
 RESULTS_SHOWN: Final = 50
+PROFILES_KEPT: Final = 4
+"""Each may be megabytes."""
 WORDS: Final[Mapping[str, object]] = {
     "moment": moment,
     "utc_minute": utc_minute,
@@ -36,6 +39,7 @@ WORDS: Final[Mapping[str, object]] = {
     "scalar_text": scalar_text,
     "figures_of": figures_of,
     "likeness": likeness,
+    "profile_address": profile_address,
 }
 """What templates write figures, times and names with."""
 Context = Mapping[str, object]
@@ -48,6 +52,7 @@ class Pages:
 
     def __init__(self, kept: Kept) -> None:
         self._kept = kept
+        self._profiles = Kept(most=PROFILES_KEPT)
 
     @property
     def by_address(self) -> Mapping[str, Make]:
@@ -59,6 +64,7 @@ class Pages:
             "/sweeps/{sweep_id}/report": self.report,
             "/results": self.results,
             "/runs/{run_id}": self.run,
+            "/runs/{run_id}/profile": self.profile,
             "/compare": self.compare,
             "/devices/{device_id}": self.device,
             "/search": self.search,
@@ -142,12 +148,19 @@ class Pages:
         parse(NoQuery, request.query.items())
         view = run_view(farm, self._kept, request.match_info["run_id"])
         contents = [("run", "Run"), *((one.anchor, _title(one.anchor)) for one in view.outcomes)]
+        contents += [("files", "Files")] if view.files.lines else []
         return View(
             *(f"Run {view.run_id}", "run.html", {**WORDS, "view": view}),
             contents=contents,
             charts=view.charts,
             place="/results",
         )
+
+    def profile(self, farm: Reading, request: web.Request, _: Visitor) -> View:
+        """Return the profile of a run."""
+        asked, run_id = parse(AttemptQuery, _given(request).items()), request.match_info["run_id"]
+        page = run_profile_page(farm, self._profiles, run_id, asked.attempt)
+        return _of_report(page, "run_profile.html", {"run_id": run_id}, "/results")
 
     def compare(self, farm: Reading, request: web.Request, _: Visitor) -> View:
         """Return any devices, stacks, workloads and scenarios set against each other."""
@@ -189,6 +202,7 @@ def _of_report(page: Page, template: str, more: Context, place: str) -> View:
         description=page.description,
         contents=page.contents,
         charts=page.charts,
+        scripts=page.scripts,
         place=place,
     )
 

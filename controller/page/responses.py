@@ -9,19 +9,18 @@ from functools import cache
 from typing import Final
 
 from aiohttp import web
-from plotly.offline import get_plotlyjs
 
-from controller.api.server import etag_of, is_known
+from controller.api.replies import etag_of, is_known
 from controller.contracts.records import Scope
 from controller.reports.html.charts import Chart
-from controller.reports.html.page import environment, resource
+from controller.reports.html.page import environment, library, resource
 
 PACKAGE: Final = "controller.page"
 LAYOUT: Final = "served.html"
 STATIC: Final = "/static"
 _TYPES: Final = {"css": "text/css", "js": "text/javascript"}
 _OWN: Final = ("live.js", "sign_in.js")
-_SHARED: Final = ("theme.js", "page.js")
+_SHARED: Final = ("theme.js", "page.js", "find.js", "timeline.js")
 """Scripts of reports, which their pages have here, too."""
 HEADERS: Final[Mapping[str, str]] = {
     "X-Content-Type-Options": "nosniff",
@@ -53,6 +52,8 @@ class View:
     contents: Sequence[tuple[str, str]] = ()
     """Anchors and titles of the sections, for the table of contents."""
     charts: Sequence[Chart] = ()
+    scripts: Sequence[str] = ()
+    """Further scripts of reports."""
     place: str = ""
     """The address of the entry of the navigation that the page belongs to."""
 
@@ -71,7 +72,8 @@ def policy(*, charts: bool) -> str:
 
 def html_of(view: View, visitor: Visitor | None) -> str:
     """Return a page as HTML; all texts are escaped."""
-    scripts = ["theme.js", "live.js", *(["page.js"] if view.charts else [])]
+    drawing = ["page.js"] if view.charts else []
+    scripts = ["theme.js", "live.js", *drawing, *view.scripts]
     return part_of(
         view.template,
         visitor,
@@ -129,7 +131,7 @@ def see_other(address: str) -> web.Response:
 def static_files() -> Mapping[str, bytes]:
     """Return the files that every page may load, by their names."""
     styles = resource("page.css") + resource("served.css", PACKAGE)
-    files = {"page.css": styles, "plotly.js": get_plotlyjs()}
+    files = {"page.css": styles, "plotly.js": library()}
     files |= {name: resource(name) for name in _SHARED}
     files |= {name: resource(name, PACKAGE) for name in _OWN}
     return {name: text.encode() for name, text in files.items()}

@@ -15,6 +15,7 @@ from controller.contracts.result import Environment, Measurement
 from controller.contracts.run import Run
 from controller.page.compare import catalog_of
 from controller.page.kept import Kept
+from controller.page.run_files import RunFileList, files_of
 from controller.page.sample_charts import samples_chart
 from controller.platform.terminal import LONGEST
 from controller.reports.figures import HEADINGS, fact_label, shown
@@ -76,6 +77,7 @@ class RunView:
     """None if its record can't be read."""
     outcomes: Sequence[OutcomeView]
     charts: Sequence[Chart]
+    files: RunFileList
     fault: str
     """Why units of facts are unknown; empty if they are not."""
 
@@ -111,7 +113,7 @@ def run_view(farm: Reading, kept: Kept, run_id: str) -> RunView:
         views.append(
             OutcomeView(f"outcome-{number}", outcome, provenance, _facts(provenance, own), samples)
         )
-    return RunView(run_id, run, views, charts, fault)
+    return RunView(run_id, run, views, charts, files_of(farm, run_id), fault)
 
 
 def _own_facts(kept: Kept) -> tuple[Mapping[str, OwnFact], str]:

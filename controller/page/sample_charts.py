@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-import plotly.graph_objects as go
-
 from controller.contracts.result import Measurement
-from controller.reports.html.charts import Chart, axis_for, theme_layout
+from controller.reports.html.charts import Chart, axis_for, figure_of, layout_of, trace_of
 from controller.reports.html.text import escape
 
 HEIGHT: Final = 240
@@ -21,17 +19,17 @@ def samples_chart(anchor: str, heading: str, measured: Measurement) -> Chart:
     step = -(-len(samples) // MOST_DRAWN)
     places = range(0, len(samples), step)
     axis = axis_for(heading, measured.unit, samples)
-    layout = theme_layout()
     value = measured.value * axis.factor
     line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value}
-    layout.update(
+    layout = layout_of(
         height=HEIGHT,
         margin={"l": 64, "r": 16, "t": 8, "b": 44},
         xaxis={"title": {"text": "sample"}, "nticks": 6},
         yaxis={"title": {"text": escape(axis.title)}, "nticks": 5, "zeroline": False},
         shapes=[{**line, "line": {"color": "var(--accent)", "width": 1}}],
     )
-    trace = go.Scatter(
+    trace = trace_of(
+        "scatter",
         x=[place + 1 for place in places],
         y=[samples[place] * axis.factor for place in places],
         mode="markers",
@@ -40,5 +38,5 @@ def samples_chart(anchor: str, heading: str, measured: Measurement) -> Chart:
     )
     of_all = f", of which every {step}th is drawn" if step > 1 else ""
     caption = f"{len(samples):,} raw samples in order{of_all}; the line is the reported value."
-    figure = go.Figure([trace], layout).to_plotly_json()
+    figure = figure_of([trace], layout)
     return Chart(anchor, f"{heading[:1].upper()}{heading[1:]}", caption, HEIGHT, figure)

@@ -10,10 +10,10 @@ from aiohttp import web
 
 from controller.api import writes
 from controller.api.front import Backing
+from controller.api.guard import CALLER
 from controller.api.identity import Caller, require
 from controller.api.problems import Problem, Unauthenticated
 from controller.api.reads import Reading
-from controller.api.server import CALLER
 from controller.contracts.records import Scope
 from controller.page.doors import (
     SIGN_IN,
@@ -36,6 +36,7 @@ from controller.page.responses import (
     see_other,
     static_answer,
 )
+from controller.page.run_files import CONTENT
 from controller.page.sessions import Sessions
 from controller.platform.terminal import LONGEST
 
@@ -68,6 +69,7 @@ class Site:
             web.post("/sign-out", self._sign_out),
             web.get(SESSION, self._session, allow_head=False),
             web.get(f"{STATIC}/{{digest}}/{{name}}", self._static, allow_head=False),
+            web.get(f"{CONTENT}/{{sha256}}/{{name}}", self._content, allow_head=False),
             web.post("/sweeps/{sweep_id}/cancel", self._cancel),
         ]
 
@@ -129,6 +131,9 @@ class Site:
     async def _session(self, request: web.Request) -> web.StreamResponse:
         is_there = self._door.session(request) is not None
         return web.json_response({"signed_in": is_there}, headers={"Cache-Control": "no-store"})
+
+    async def _content(self, request: web.Request) -> web.StreamResponse:
+        return await self._backing.content(request)
 
     async def _static(self, request: web.Request) -> web.StreamResponse:
         return static_answer(request.path)

@@ -39,12 +39,13 @@ def read_private(path: Path, tried: str, remedy: str) -> str:
         raise UserError(tried, "it is not text", remedy) from error
 
 
-def require_private_folder(folder: Path, tried: str) -> None:
+def require_private_folder(
+    folder: Path, tried: str, remedy: str = "Name a folder of your own that only you can write to."
+) -> None:
     """Make a folder private, and print that; raises UserError if it cannot be trusted.
 
     That is another user's folder, or one with content that others could have put there.
     """
-    remedy = "Name a folder of your own that only you can write to."
     if os.lstat(folder).st_uid not in (os.geteuid(), 0):  # a link of another's leads anywhere
         raise UserError(tried, _of_another(os.lstat(folder)), remedy)
     status = folder.stat()

@@ -9,7 +9,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -24,10 +24,17 @@ ATTEMPT_MARKER = "BENCHFARM_ATTEMPT"
 
 The agent is in it because farms that were given the same sweep have runs of the same id."""
 UNKILLABLE_S = 20.0
+Expendable = Callable[[psutil.Process], bool]
+LOOK_S = 0.05
+"""Interval of looks at what is ending."""
 EXEC_LOOKS = 10
 EXEC_LOOK_S = 0.0005
 _PR_SET_CHILD_SUBREAPER = 36
 """<linux/prctl.h>"""
+
+
+def _nobody(_: psutil.Process) -> bool:
+    return False
 
 
 def signal_name(number: int) -> str:
@@ -61,14 +68,18 @@ def environment_of(entry: Path) -> bytes:
     return b""
 
 
-def end_marked(marker: str, value: str, grace_s: float) -> int:
+def end_marked(marker: str, value: str, grace_s: float, expendable: Expendable = _nobody) -> int:
     """End all marked processes and their descendants; see `end_all`."""
-    return end_all(partial(marked_processes, marker, value), grace_s)
+    return end_all(partial(marked_processes, marker, value), grace_s, expendable)
 
 
-def end_all(find: Callable[[], Iterator[psutil.Process]], grace_s: float) -> int:
+def end_all(
+    find: Callable[[], Iterator[psutil.Process]], grace_s: float, expendable: Expendable = _nobody
+) -> int:
     """End all found processes and their descendants, by SIGTERM and then by SIGKILL.
 
+    expendable: tells which have nothing to put away; once only they are left, they are killed at
+    once.
     Returns their number. Repeats until none is left, since a dying process may still start
     another. Raises TimeoutError if one survives SIGKILL for UNKILLABLE_S (stuck in the kernel).
     """
@@ -77,12 +88,14 @@ def end_all(find: Callable[[], Iterator[psutil.Process]], grace_s: float) -> int
     family: dict[int, psutil.Process] = {}
     while alive := _live_family(find, family):
         ended.update(p.pid for p in alive)
-        late = time.monotonic() >= deadline
+        awaited = [p for p in alive if not expendable(p)]
+        late = time.monotonic() >= deadline or not awaited
         if time.monotonic() >= deadline + UNKILLABLE_S:
             raise TimeoutError(f"processes survived SIGKILL: {[p.pid for p in alive]}")
         for process in alive:
             _signal(process, signal.SIGKILL if late else signal.SIGTERM)
-        psutil.wait_procs(alive, timeout=1.0 if late else max(0.1, deadline - time.monotonic()))
+        wait_s = 1.0 if late else max(0.1, deadline - time.monotonic())
+        _await_ends(awaited or alive, wait_s)
     return len(ended)
 
 
@@ -119,6 +132,22 @@ def _is_live(process: psutil.Process) -> bool:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def _await_ends(processes: Sequence[psutil.Process], timeout_s: float) -> None:
+    """Wait until processes have ended; a parent that is ending itself may reap none of them."""
+    ends = time.monotonic() + timeout_s
+    while any(map(_is_live, processes)) and (left_s := ends - time.monotonic()) > 0:
+        psutil.wait_procs(processes, timeout=min(left_s, LOOK_S))
+    psutil.wait_procs(processes, timeout=0)  # reaps those that are this process's children
+
+
+def name_of(process: psutil.Process) -> str:
+    """Return the name of a process's program, "" if it has ended."""
+    try:
+        return process.name()
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def _signal(process: psutil.Process, number: signal.Signals) -> None:

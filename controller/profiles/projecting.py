@@ -92,9 +92,7 @@ def projected(
         replace(row, replay=known.get(replay_key(row.place))) if is_gemm(row) else row
         for row in profile.kernels
     )
-    measured = [(row.seconds, row.calls, row.replay) for row in primitives]
-    measured += [(row.total_s, row.calls, row.replay) for row in kernels if is_gemm(row)]
-    found = efficiency_of(measured)
+    found = efficiency_of(measured_of(replace(profile, kernels=kernels, primitives=primitives)))
     told = {
         "efficiency": found.value,
         **_bounds(found, runs),
@@ -108,6 +106,13 @@ def projected(
         note = f"replays took {found.value:.0%} of the step's own time: one of both was disturbed"
         summary = summary.model_copy(update={"notes": (*summary.notes, note)})
     return replace(profile, summary=summary, kernels=kernels, primitives=primitives)
+
+
+def measured_of(profile: Profile) -> list[tuple[float, float, Projection | None]]:
+    """Return seconds, calls and replay of all that an efficiency is of."""
+    primitives = [(row.seconds, row.calls, row.replay) for row in profile.primitives]
+    gemms = [(row.total_s, row.calls, row.replay) for row in profile.kernels if is_gemm(row)]
+    return primitives + gemms
 
 
 def _by_work(samples: Mapping[str, Sequence[float]]) -> dict[tuple[str, ...], list[float]]:

@@ -99,6 +99,13 @@ def executions(file: BinaryIO, facts: LogFacts) -> Iterator[tuple[bytes, bytes, 
         yield from zip(found.heads(), bodies, found.seconds.tolist(), strict=True)
 
 
+def facts_of(log: BinaryIO) -> LogFacts:
+    """Return the facts about a log besides its executions."""
+    facts = LogFacts()
+    totals(log, facts)
+    return facts
+
+
 def started_s(head: bytes) -> float | None:
     """Return the start of an execution in seconds since the epoch; None without a timestamp."""
     found = _STARTED.search(head)

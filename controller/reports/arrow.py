@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from controller.contracts.base import canonical_json
-from controller.contracts.records import StoredResult
+from controller.contracts.flat_result import FlatMetric, FlatResult
 
 TEXTS: Final = (
     *("run_id", "sweep_id", "cell_key", "device", "device_name", "device_kind"),
@@ -36,45 +37,71 @@ SCHEMA: Final = pa.schema(
     ]
 )
 """Columns of the table; times are in UTC, knobs and environment are canonical JSON."""
+ROWS_AT_ONCE: Final = 1000
+"""Results of a row group, at most."""
+RESULTS: Final = "benchfarm.results"
+"""Key of the number of results in the file's metadata: one without a metric has no row."""
 
 
-def table_of(results: Sequence[StoredResult]) -> pa.Table:
-    """Return results as a table with SCHEMA, in their order, each's metrics by name."""
-    columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
-    for result in results:
-        _add(columns, result)
-    return pa.table(columns, schema=SCHEMA)
+def table_of(results: Sequence[FlatResult], *, samples: bool = True) -> pa.Table:
+    """Return results as a table with SCHEMA, in their order, each's metrics by name.
+
+    samples: whether the table has raw samples.
+    """
+    metrics = [metric for result in results for metric in result.metrics]
+    if not metrics:
+        return SCHEMA.empty_table()
+    counts = [len(result.metrics) for result in results]
+    owners = pa.array(np.repeat(np.arange(len(results)), counts))
+    columns: dict[str, Any] = dict(zip(FlatResult._fields, zip(*results, strict=True), strict=True))
+    del columns["metrics"]
+    columns["started_at"] = np.rint(np.array(columns["started_at"]) * 1000).astype(np.int64)
+    made = [_array(name, column).take(owners) for name, column in columns.items()]
+    made += [_array(name, column) for name, column in _of_metrics(metrics, samples=samples).items()]
+    return pa.table(made, schema=SCHEMA)
 
 
-def parquet_pieces(batches: Iterable[Sequence[StoredResult]]) -> Iterator[bytes]:
-    """Yield a Parquet file piece by piece: a row group for each batch, then the footer."""
-    sink = _Sink()
+def parquet_pieces(
+    batches: Iterable[Sequence[FlatResult]], *, samples: bool = True
+) -> Iterator[bytes]:
+    """Yield a Parquet file piece by piece: row groups of each batch, then the footer, which has
+    their number.
+
+    samples: whether it has raw samples.
+    """
+    sink, count = _Sink(), 0
     with pq.ParquetWriter(sink, SCHEMA, compression="zstd") as writer:
         for batch in batches:
-            if batch:
-                writer.write_table(table_of(batch))
+            count += len(batch)
+            for start in range(0, len(batch), ROWS_AT_ONCE):
+                group = batch[start : start + ROWS_AT_ONCE]
+                writer.write_table(table_of(group, samples=samples))
                 yield sink.taken()
+        writer.add_key_value_metadata({RESULTS: str(count)})
     yield sink.taken()
 
 
-def _add(columns: dict[str, list[Any]], result: StoredResult) -> None:
-    metrics = sorted(result.metrics.items())
-    same = {
-        **{name: str(getattr(result, name)) for name in TEXTS},
-        **{name: getattr(result, name) for name in (*NUMBERS, *FLAGS)},
-        "started_at": round(result.started_at * 1000),
-        "reasons": list(result.reasons),
-        "tags": list(result.tags),
-        "knobs": canonical_json(result.knobs),
-        "environment": canonical_json(result.environment),
-    }
-    for name, value in same.items():
-        columns[name].extend([value] * len(metrics))
-    for name, measured in metrics:
-        columns["metric"].append(name)
-        columns["value"].append(measured.value)
-        columns["unit"].append(measured.unit.value)
-        columns["samples"].append(list(measured.samples))
+def results_in(file: BinaryIO) -> int | None:
+    """Return the number of results in a Parquet file; None of one that doesn't tell it.
+
+    Raises ValueError if it is no Parquet file.
+    """
+    try:
+        told = (pq.read_metadata(file).metadata or {}).get(RESULTS.encode())
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError("its answer is no Parquet file") from error
+    return None if told is None else int(told)
+
+
+def _of_metrics(metrics: Sequence[FlatMetric], *, samples: bool) -> dict[str, Sequence[Any]]:
+    names, values, units, texts = zip(*metrics, strict=True)
+    # All at once: a call takes longer than the few numbers of a text.
+    drawn = json.loads(f"[{','.join(texts)}]", parse_int=float) if samples else [()] * len(texts)
+    return {"metric": names, "value": values, "unit": units, "samples": drawn}
+
+
+def _array(name: str, column: Any) -> pa.Array:  # noqa: ANN401 - of any type that the field takes
+    return pa.array(column, type=SCHEMA.field(name).type)
 
 
 class _Sink(io.RawIOBase):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.contracts.base import Scalar, scalar_text
-from controller.contracts.manifests import Convergence
+from controller.contracts.manifests import Convergence, MeasuredConvergence
 from controller.contracts.records import OutcomeOrigin, StoredResult
 from controller.contracts.result import Validity
 from controller.contracts.training_plan import Estimate, PlannedTraining, TrainingPlan
@@ -60,6 +60,7 @@ def training_plan(
         source=convergence.source,
         samples=convergence.samples,
         points=convergence.points,
+        own=isinstance(convergence, MeasuredConvergence),
         factor=law.factor,
         exponent=law.exponent,
         planned=(*sorted(single, key=_rank), *sorted(teams, key=_rank)),
@@ -72,8 +73,8 @@ def measured(results: Iterable[StoredResult], asked: Asked) -> list[Group]:
         result
         for result in results
         if (result.workload, result.scenario) == (asked.workload, SCENARIO)
-        and _batch(result.knobs) > 0
-        and asked.batch in (None, _batch(result.knobs))
+        and batch_of(result.knobs) > 0
+        and asked.batch in (None, batch_of(result.knobs))
         and (asked.devices is None or result.device in asked.devices)
     ]
     groups = (Group(group.valid, []) for group in grouped(chosen, ()))
@@ -123,7 +124,7 @@ def _teams(groups: Iterable[Group], convergence: Convergence) -> Iterator[list[G
     for group in groups:
         origin = group.origin
         unlike = tuple(unlike_published(convergence, origin.knobs))
-        key = (origin.virtual, origin.stack, _batch(origin.knobs), unlike)
+        key = (origin.virtual, origin.stack, batch_of(origin.knobs), unlike)
         quickest = alike.setdefault(key, {})
         known = quickest.get(origin.device)
         if known is None or _step(group).value < _step(known).value:
@@ -134,7 +135,7 @@ def _teams(groups: Iterable[Group], convergence: Convergence) -> Iterator[list[G
 def _planned(team: Sequence[Group], convergence: Convergence, law: PowerLaw) -> PlannedTraining:
     """Return the plan of one device, or of several that take each step together."""
     origins = [group.origin for group in team]
-    batch = sum(_batch(origin.knobs) for origin in origins)
+    batch = sum(batch_of(origin.knobs) for origin in origins)
     step = max((_step(group) for group in team), key=lambda one: one.value)
     epochs = _estimate(law.at(batch))
     steps = math.ceil(convergence.samples / batch)
@@ -162,8 +163,9 @@ def _notes(
     team: Sequence[Group], batch: int, convergence: Convergence, step: Estimate
 ) -> Iterator[str]:
     least, most = convergence.points[0].batch, convergence.points[-1].batch
+    known = "trained" if isinstance(convergence, MeasuredConvergence) else "published"
     if not least <= batch <= most:
-        yield f"epochs at batch {batch} are extrapolated: published are {least} to {most}"
+        yield f"epochs at batch {batch} are extrapolated: {known} are {least} to {most}"
     if step.low is None:
         yield ONE_RUN
     if len(team) > 1:
@@ -174,7 +176,7 @@ def _rank(planned: PlannedTraining) -> tuple[bool, bool, float]:
     return planned.virtual, bool(planned.unlike_published), planned.train_s.value
 
 
-def _batch(knobs: Mapping[str, Scalar]) -> int:
+def batch_of(knobs: Mapping[str, Scalar]) -> int:
     """Return the samples of a step; 0 for a cell that says none."""
     given = knobs.get(BATCH)
     return given if isinstance(given, int) and not isinstance(given, bool) else 0

@@ -18,8 +18,11 @@ _SHOWN = 3
 
 
 def curve_lines(plan: TrainingPlan) -> list[str]:
-    """Return what was published, the law through it, and how little that may tell."""
-    points = ", ".join(f"{point.batch} → {point.epochs:g}" for point in plan.points)
+    """Return what is known of epochs, the law through it, and how little that may tell."""
+    each: dict[int, list[str]] = {}
+    for point in plan.points:
+        each.setdefault(point.batch, []).append(f"{point.epochs:.4g}")
+    points = ", ".join(f"{batch} → {' '.join(epochs)}" for batch, epochs in each.items())
     law = f"{plan.factor:.{_SHOWN}g} × batch^{plan.exponent:.{_SHOWN}g}"
     return [
         f"{plan.workload}: batch → epochs: {points} ({plan.source}; {plan.samples:,} samples)",
@@ -28,7 +31,7 @@ def curve_lines(plan: TrainingPlan) -> list[str]:
 
 
 def _width(plan: TrainingPlan) -> str:
-    """Return how wide the law's interval is where it is narrow: at a published batch."""
+    """Return how wide the law's interval is where it is narrow: at a batch of the points."""
     law = power_law([(point.batch, point.epochs) for point in plan.points])
     factors = [law.at(point.batch).factor for point in plan.points]
     known = [factor for factor in factors if factor is not None]
@@ -75,7 +78,8 @@ def remark_lines(plan: TrainingPlan) -> Iterator[str]:
         yield "took: trainings to the target by the same recipe, without their evaluations"
     unlike = dict.fromkeys(said for planned in plan.planned for said in planned.unlike_published)
     if unlike:
-        yield f"epochs are published for other training than measured: {'; '.join(unlike)}"
+        known = "those of" if plan.own else "published for"
+        yield f"epochs are {known} other training than measured: {'; '.join(unlike)}"
 
 
 def _differing(planned: Sequence[PlannedTraining]) -> list[str]:

@@ -52,9 +52,11 @@ class Address:
         except ValueError as error:
             remedy = "Write an IPv6 address in brackets and :PORT, such as [fd00::5]:8443."
             raise UserError(f"use {option} {text!r}", "it is no IPv6 address", remedy) from error
-        if host.is_unspecified:
+        if host.is_unspecified or host.scope_id:
             remedy = "Write an address of this host, such as [fd00::5]:8443."
             seen = "nobody can connect to that address"
+            if host.scope_id:
+                seen = "an address with a zone means something on this host only"
             raise UserError(f"use {option} {text!r}", seen, remedy)
         return cls(str(host), number)
 
@@ -64,7 +66,8 @@ class Address:
     def require_free(self, option: str) -> None:
         """Raise UserError unless this host can listen here now."""
         try:
-            socket.create_server((self.host, self.port)).close()
+            here = (self.host, self.port)
+            socket.create_server(here, family=family_of(self.host)).close()
         except OSError as error:
             remedy = "Give an IP address of this host and a free port."
             seen = os.strerror(error.errno) if error.errno else str(error)

@@ -48,8 +48,8 @@ class ApiBeside:
 
     @property
     def address(self) -> str:
-        """HOST:PORT."""
-        return f"{self.host}:{self.port}"
+        """HOST:PORT, or [IPv6]:PORT."""
+        return str(Address(self.host, self.port))
 
     @property
     def url(self) -> str:
@@ -71,6 +71,15 @@ class ApiBeside:
         if self.plain:
             return None
         return Path(self.certificate) if self.certificate else home.path / "api-cert.pem"
+
+
+def renewed_line(former: str) -> str:
+    """Return what is said where a certificate of our own has been replaced; former: the
+    fingerprint of the one before."""
+    return (
+        f"renewed      the certificate before (SHA-256 {former}) was not for this address: "
+        "whoever has logged in runs `benchfarm login` again"
+    )
 
 
 def running_api(home: Home) -> ApiProcess | None:

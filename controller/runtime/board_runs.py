@@ -1,6 +1,6 @@
-"""Copies what is at hand of runs into a board that is being written: results and LoadGen's logs.
+"""Copies what the head has of runs into a board that is being written: results and LoadGen's logs.
 
-The paths of artefacts come from agents: only files of the run's own folder on this host are read.
+What an artefact is called comes from agents: only logs of the run's own attempt are copied.
 """
 
 from __future__ import annotations
@@ -11,15 +11,21 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
+from controller.contracts.artefacts import ArtefactRecord
 from controller.contracts.base import digest
+from controller.contracts.errors import CopyDamaged, NotFound
 from controller.contracts.published import RESULT, RUNS, PublishedFile, PublishedRun
 from controller.contracts.records import StoredResult
-from controller.runtime.kept_logs import LOGS, LogAbsent, log_at_hand, opened_log
+from controller.runtime.run_files import LOGS, MODES, RunFiles, name_of
+from controller.store.protocol import ArtefactReader
 
-_CHUNK: Final = 2**20
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+class LogAbsent(Exception):
+    """Why a log is not in a board."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +39,29 @@ class Caps:
 class BoardRuns:
     """The folders of runs in a board; every one has the run's result."""
 
-    def __init__(self, board: Path, agents: Path, caps: Caps = Caps()) -> None:
-        """agents: the folder in which this host's agents keep artefacts."""
+    def __init__(self, board: Path, reader: ArtefactReader, caps: Caps = Caps()) -> None:
+        """reader: of the head's artefacts."""
         self._board = board
-        self._agents = agents.resolve()
+        self._reader = reader
         self._caps = caps
         self._left = caps.board
 
     def add(self, result: StoredResult) -> PublishedRun:
-        """Write a run's folder; raises OSError if the board can't be written."""
+        """Write a run's folder; raises OSError if the board can't be written, FarmUnavailable."""
         folder = f"{RUNS}/{folder_name(result.run_id)}"
         place = self._board / folder
         place.mkdir(parents=True)
         files, absent, kept = [], {}, {}
+        of_run = RunFiles(self._reader, result.run_id)
         for name, source in _logs_of(result):
             try:
-                file = self._copied(result, Path(source), place)
+                file = self._copied(of_run, result.attempt, name_of(result, source), place)
             except LogAbsent as why:
                 absent[name] = str(why)
             else:
                 files.append(file)
                 kept[name] = file.name
-        # Paths of this host say nothing to a reader.
+        # Paths of a host say nothing to a reader.
         told = result.model_copy(update={"artefacts": kept}).model_dump_json(indent=1) + "\n"
         place.joinpath(RESULT).write_text(told, encoding="utf-8")
         whole = PublishedFile(
@@ -64,21 +71,25 @@ class BoardRuns:
         )
         return PublishedRun(folder=folder, files=(whole, *files), absent=absent)
 
-    def _copied(self, result: StoredResult, source: Path, place: Path) -> PublishedFile:
+    def _copied(self, of_run: RunFiles, attempt: int, name: str, place: Path) -> PublishedFile:
         """Copy a log; raises LogAbsent, and OSError if the board can't be written."""
-        found = log_at_hand(self._agents, result, source)
-        name = f"{found.parent.name}/{found.name}"
-        with opened_log(found) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > self._caps.file:
-                raise LogAbsent(f"it has {size:,} bytes; at most {self._caps.file:,} are copied")
-            if size > self._left:
-                raise LogAbsent(f"no room in the {self._caps.board:,} bytes of logs of a board")
-            target = place / name
-            target.parent.mkdir(exist_ok=True)
-            copied = _copy(file, target, size)
-        self._left -= copied.size
-        return copied.model_copy(update={"name": name})
+        mode, _, base = name.rpartition("/")
+        if mode not in MODES or base not in LOGS:
+            raise LogAbsent("it is not a log in the run's own folder")
+        try:
+            one = of_run.at_hand(attempt, name)
+            self._require_room(one)
+            of_run.keep(one, place / name)
+        except (CopyDamaged, NotFound) as error:
+            raise LogAbsent(error.seen) from error
+        self._left -= one.size
+        return PublishedFile(name=name, size=one.size, sha256=one.sha256)
+
+    def _require_room(self, one: ArtefactRecord) -> None:
+        if one.size > self._caps.file:
+            raise LogAbsent(f"it has {one.size:,} bytes; at most {self._caps.file:,} are copied")
+        if one.size > self._left:
+            raise LogAbsent(f"no room in the {self._caps.board:,} bytes of logs of a board")
 
 
 def folder_name(run_id: str) -> str:
@@ -91,14 +102,3 @@ def _logs_of(result: StoredResult) -> Iterator[tuple[str, str]]:
     for name, source in sorted(result.artefacts.items()):
         if os.path.basename(source) in LOGS:  # noqa: PTH119 - it may be no path
             yield name, source
-
-
-def _copy(file: BinaryIO, target: Path, most: int) -> PublishedFile:
-    """Copy at most so many bytes, for a file may grow."""
-    whole, size = hashlib.sha256(), 0
-    with target.open("wb") as out:
-        while chunk := file.read(min(_CHUNK, most - size)):
-            out.write(chunk)
-            whole.update(chunk)
-            size += len(chunk)
-    return PublishedFile(name=target.name, size=size, sha256=whole.hexdigest())

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from controller.contracts.errors import FarmUnavailable, UserError
 from controller.contracts.ray_names import CONTROLLER, NAMESPACE
 from controller.platform.atomic import write_private
 from controller.platform.inherited import inherited_to_fetch
 from controller.platform.ports import PORTS, free_ports
-from controller.platform.processes import FARM_MARKER, end_marked, marked_processes
+from controller.platform.processes import FARM_MARKER, end_marked, marked_processes, name_of
 from controller.platform.programs import (
     PYTHON,
     SAFE_PATH,
@@ -37,10 +39,13 @@ from controller.runtime.options import RECONNECT_TIMEOUT_S, ControllerOptions
 from controller.runtime.redis import RedisServer
 
 OBJECT_STORE_BYTES = 80_000_000
-"""Little is needed: results are small, and artefacts stay on their host."""
+"""Little is needed: results are small, and artefacts come in pieces that bypass it."""
 
 LONGEST_TEMP_DIR = 43
 """Bytes that Ray's `/session_…/sockets/plasma_store` leaves of a socket path's 107."""
+
+RAYS = ("gcs_server", "raylet", "ray::", "ray-dashboard")
+"""How names begin of Ray's own processes, and of those in which it runs an actor."""
 
 HEAD_STARTS = 3
 """How often a head is started at most. Ray gives a raylet 30 s, which nothing can change."""
@@ -210,7 +215,7 @@ def _start_head(home: Home, head: Head, instance: str) -> Cluster:
         cluster = cluster.model_copy(update=started)
         write_private(home.cluster_file, cluster.model_dump_json())
     except BaseException:
-        end_marked(FARM_MARKER, instance, grace_s=2.0)
+        end_marked(FARM_MARKER, instance, grace_s=2.0, expendable=is_rays)
         remove_temp_dir(temp_dir)
         home.cluster_file.unlink()
         if former:
@@ -308,12 +313,25 @@ def stop(home: Home, cluster: Cluster) -> int:
 
 def clear(home: Home, cluster: Cluster, grace_s: float = 5.0) -> int:
     """End every process of the cluster, workers included; return their number."""
-    ended = end_marked(FARM_MARKER, cluster.instance, grace_s)
+    head = {process.pid for process in cluster.head}
+    ended = end_marked(
+        *(FARM_MARKER, cluster.instance, grace_s),
+        lambda process: process.pid in head or is_rays(process),
+    )
     remove_temp_dir(cluster.temp_dir)
     home.endpoint_file.unlink(missing_ok=True)
     for status in home.adb_statuses():
         status.unlink(missing_ok=True)
     return ended
+
+
+def is_rays(process: psutil.Process) -> bool:
+    """Return whether a process is Ray's own, or runs an actor.
+
+    Told to end, these wait for each other. They have nothing to put away: the store and what is in
+    Redis are written at once, and Ray's folder is removed.
+    """
+    return name_of(process).startswith(RAYS)
 
 
 def _forget_others_ray() -> None:

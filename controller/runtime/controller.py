@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from controller.contracts.artefacts import ArtefactFile, ArtefactPart, ArtefactReceipt
 from controller.contracts.catalog import load_catalog, manifests_digest
 from controller.contracts.device import Admission, Registration
 from controller.contracts.errors import StoreUnavailable
@@ -29,15 +30,19 @@ from controller.platform.atomic import write_private
 from controller.platform.terminal import make_visible
 from controller.runtime.access import Access
 from controller.runtime.api import ApiOptions, serve_api, url_of
+from controller.runtime.artefact_desk import ArtefactDesk, pinned_sweeps
 from controller.runtime.clock import Clock
 from controller.runtime.farm import Farm, FarmSettings
 from controller.runtime.feed import Feed
 from controller.runtime.home import Endpoint, Home
 from controller.runtime.options import ControllerOptions
 from controller.scheduling.policy import QuarantinePolicy
+from controller.store.artefacts.folder import FolderArtefacts
 from controller.store.sqlite import SqliteStore
 
 log = logging.getLogger(__name__)
+QUIET_S: Final = 0.5
+"""How often a paused upload of an artefact looks whether it may go on."""
 RESTART_PAUSE_S: Final = 1.0
 """Pause before a controller that could not start is started again."""
 STORE_PAUSE_S: Final = 3.0
@@ -82,10 +87,28 @@ class Controller:
             self._feed.publish,
             self._metrics.observe,
         )
+        self._artefacts = ArtefactDesk(
+            self._farm,
+            FolderArtefacts(self._home.artefacts, pause=self._await_quiet),
+            partial(pinned_sweeps, store),
+            options.retention,
+            os.uname().nodename,
+        )
         loop = asyncio.get_running_loop()
+        self._loop = loop
         self._url = loop.create_task(self._listen())
         self._timer = loop.create_task(keep_time(self._farm, self._feed))
         self._timer.add_done_callback(_die_with)
+        self._keeping = loop.create_task(self._artefacts.keep_to_retention())
+
+    def _await_quiet(self) -> None:
+        """Block the thread of artefacts while a run measures on this host."""
+
+        async def measures() -> bool:
+            return self._farm.measures_on(os.uname().nodename)
+
+        while asyncio.run_coroutine_threadsafe(measures(), self._loop).result():
+            time.sleep(QUIET_S)
 
     async def ready(self) -> str:
         """Return the URL of the HTTP interface once it listens."""
@@ -112,6 +135,14 @@ class Controller:
     async def progress(self, progress: RunProgress) -> None:
         """See Farm.progress."""
         self._farm.progress(progress)
+
+    async def offer_artefact(self, file: ArtefactFile) -> ArtefactReceipt:
+        """See ArtefactDesk.offer."""
+        return await self._artefacts.offer(file)
+
+    async def add_artefact(self, part: ArtefactPart, *frames: bytes) -> ArtefactReceipt:
+        """See ArtefactDesk.add; each frame is an argument, so that Ray sends it with the call."""
+        return await self._artefacts.add(part, frames)
 
     async def _listen(self) -> str:
         metrics_token = self._home.read_token(self._home.metrics_token)

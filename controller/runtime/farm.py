@@ -192,13 +192,8 @@ class Farm:
         """
         self._roster.require_admitted(report.agent_id)
         ref = report.ref
-        run = self._runs.get(ref.run_id)
-        attempts = run.attempts if run else ()
-        if run is None or not any(
-            a.number == ref.attempt and a.agent_id == report.agent_id for a in attempts
-        ):
-            raise UnknownAttempt(ref.run_id, ref.attempt)
-        attempt = attempts[ref.attempt - 1]
+        run = self.run_of_attempt(report.agent_id, ref)
+        attempt = run.attempts[ref.attempt - 1]
         counted = run.lease is not None and run.lease.number == ref.attempt
         began = self._roster.by_our_clock(report.agent_id, report.started_at, attempt.leased_at)
         known = self._roster.devices.get(attempt.device_id)
@@ -209,6 +204,26 @@ class Farm:
             self._judge(attempt.device_id, outcome)
         self._runs.place()
         self._runs.require_stored(run.run_id)
+
+    def require_admitted(self, agent_id: str) -> None:
+        """Raise AgentRevoked if an agent is shut out."""
+        self._roster.require_admitted(agent_id)
+
+    def run_of_attempt(self, agent_id: str, ref: AttemptRef) -> Run:
+        """Return the run of an attempt; raises UnknownAttempt unless this agent was given it."""
+        run = self._runs.get(ref.run_id)
+        attempts = run.attempts if run else ()
+        if run is None or not any(
+            a.number == ref.attempt and a.agent_id == agent_id for a in attempts
+        ):
+            raise UnknownAttempt(ref.run_id, ref.attempt)
+        return run
+
+    def measures_on(self, host: str) -> bool:
+        """Return whether an agent on a host has a run now."""
+        agents = self._roster.agents
+        held = (agents.get(run.lease.agent_id) for run in self._runs.leased() if run.lease)
+        return any(known is not None and known.agent.host == host for known in held)
 
     def progress(self, progress: RunProgress) -> None:
         """Pass a run's progress to its watchers; store only whether it cools down."""

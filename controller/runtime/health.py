@@ -118,8 +118,9 @@ def is_supervised(home: Home) -> bool:
 
 
 def is_listening(address: str) -> bool:
-    """Return whether something listens at HOST:PORT."""
+    """Return whether something listens at HOST:PORT, or [IPv6]:PORT."""
     host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")  # of IPv6
     try:
         socket.create_connection((host, int(port)), CONNECT_S).close()
     except OSError:

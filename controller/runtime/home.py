@@ -19,6 +19,7 @@ from controller.contracts.adb_status import ADB_FOLDER, STATUS_FILES
 from controller.contracts.base import Contract
 from controller.contracts.documents import read_json
 from controller.contracts.errors import FarmUnavailable, HomeUnusable, UserError
+from controller.contracts.retention import FOLDER
 from controller.contracts.unreadable import UNREADABLE, reason
 from controller.platform.atomic import write_private
 from controller.platform.private_files import read_private, require_private_folder
@@ -107,6 +108,11 @@ class Home:
     def store(self) -> Path:
         """The SQLite file."""
         return self.path / "store.sqlite"
+
+    @property
+    def artefacts(self) -> Path:
+        """The head's artefact store: what agents have sent of their attempts."""
+        return self.path / FOLDER
 
     @property
     def cluster_file(self) -> Path:

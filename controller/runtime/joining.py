@@ -170,7 +170,8 @@ class _Supervisor:
             self.home.cluster_file.unlink(missing_ok=True)
 
     async def _end(self) -> None:
-        await asyncio.to_thread(end_marked, FARM_MARKER, instance_of(self.home), GRACE_S)
+        marked = (FARM_MARKER, instance_of(self.home))
+        await asyncio.to_thread(end_marked, *marked, GRACE_S, clusters.is_rays)
 
     async def _way_to_head(self) -> str | None:
         """Wait for the head; return this host's address, or None if this is to stop."""
@@ -337,5 +338,5 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
         async with asyncio.timeout(GRACE_S):
             await process.wait()
     except TimeoutError:
+        # Not awaited: asyncio waits for its pipes, too, which what it leaves behind may hold open.
         process.kill()
-        await process.wait()

@@ -1,38 +1,48 @@
-"""What has become of the files that attempts left on this host."""
+"""What has become of the files that attempts left, by the head's copies of them."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
 from collections.abc import Mapping
-from pathlib import Path
 
+from controller.contracts.artefacts import ArtefactPlace, ArtefactRecord
+from controller.contracts.errors import CopyDamaged
 from controller.contracts.provenance import FileState
+from controller.contracts.records import OutcomeOrigin
+from controller.runtime.run_files import RunFiles, name_of
 
 
-def states_of(wanted: Mapping[str, str | None], home: Path) -> dict[str, FileState]:
-    """Return what has become of each file, by its path; wanted: path → SHA-256, if known.
+def states_of(
+    files: RunFiles | None, outcome: OutcomeOrigin, wanted: Mapping[str, str | None]
+) -> dict[str, FileState]:
+    """Return what has become of each file of an attempt, by its path.
 
-    home: this farm's; what is missing there is gone, what is missing elsewhere is another host's.
+    files: of its run, None of one that no farm has. wanted: path → SHA-256, if it was recorded.
+    Each copy is read, and compared with that.
     """
-    return {path: _state(Path(path), sha256, home) for path, sha256 in wanted.items()}
+    if files is None:
+        return dict.fromkeys(wanted, FileState.ELSEWHERE)
+    mine = {one.name: one for one in files.listed if one.attempt == outcome.attempt}
+    return {
+        path: _state(files, mine, name_of(outcome, path), sha256) for path, sha256 in wanted.items()
+    }
 
 
-def _state(path: Path, sha256: str | None, home: Path) -> FileState:
+def _state(
+    files: RunFiles, mine: Mapping[str, ArtefactRecord], name: str, sha256: str | None
+) -> FileState:
+    if (one := mine.get(name)) is None:
+        is_folder = bool(name) and any(other.startswith(f"{name}/") for other in mine)
+        # A folder, such as a profile, has its files listed for themselves.
+        return FileState.UNCHECKED if is_folder else FileState.ELSEWHERE
+    if one.where is not ArtefactPlace.HEAD:
+        return FileState.GONE if one.where is ArtefactPlace.EXPIRED else FileState.ELSEWHERE
+    whole = hashlib.sha256()
     try:
-        kind = path.stat().st_mode
-        if stat.S_ISDIR(kind):  # such as a profile; its files are listed for themselves
-            return FileState.UNCHECKED
-        if not stat.S_ISREG(kind):  # a pipe would never end
-            return FileState.CHANGED
-        if sha256 is None:
-            return FileState.UNCHECKED if os.access(path, os.R_OK) else FileState.UNREADABLE
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-    except (FileNotFoundError, NotADirectoryError):
-        inside = path.is_relative_to(home)
-        return FileState.GONE if inside else FileState.ELSEWHERE
-    except (OSError, ValueError):
+        for piece in files.pieces(one):
+            whole.update(piece)
+    except CopyDamaged:
         return FileState.UNREADABLE
-    return FileState.UNCHANGED if found == sha256 else FileState.CHANGED
+    if sha256 is None:
+        return FileState.UNCHECKED
+    return FileState.UNCHANGED if whole.hexdigest() == sha256 else FileState.CHANGED

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 from controller.contracts.documents import read_json
 from controller.contracts.errors import FarmUnavailable, HomeUnusable, UserError
 from controller.contracts.quota import Quota
+from controller.contracts.retention import Retention
 from controller.contracts.unreadable import UNREADABLE, reason
 from controller.metrics.exporter import LOOPBACK, listening
 from controller.metrics.prometheus_config import CONFIG, Intervals
@@ -76,6 +77,8 @@ class UpOptions:
     quarantine_after: int = QUARANTINE_AFTER
     quota: Quota = field(default_factory=Quota)
     """As in controller.runtime.options."""
+    retention: Retention = field(default_factory=Retention)
+    """How long the head keeps artefacts."""
     phone_power_cycle: tuple[str, ...] = ()
     """Command that switches a phone of this host off and on."""
     meter: tuple[str, ...] = ()
@@ -213,6 +216,7 @@ def _start(home: Home, options: UpOptions, former: Cluster | None) -> FarmUp:
             options.quarantine_after,
             options.quota,
             former.metrics_port if former else 0,
+            options.retention,
         )
         url = clusters.start_controller(home, cluster, controller)
         ports = {
@@ -275,6 +279,8 @@ def non_default_options(options: UpOptions) -> dict[str, str]:
         "--api-port": str(options.api_port or ""),
         "--user-runs": _other(options.quota.open_runs, Quota().open_runs),
         "--user-bytes": _other(options.quota.bytes_a_day, Quota().bytes_a_day),
+        "--artifact-days": _other(options.retention.days, Retention().days),
+        "--artifact-bytes": _other(options.retention.most_bytes, Retention().most_bytes),
         "--quarantine-after": _other(options.quarantine_after, QUARANTINE_AFTER),
         "--phone-power-cycle": shlex.join(options.phone_power_cycle),
         "--meter": shlex.join(options.meter),
@@ -334,7 +340,8 @@ def bring_down(home: Home) -> int | None:
             return ended + clusters.stop(home, cluster)
         # A host that has joined another's farm and waits for its head has no cluster.
         ended += end_api(home)
-        return ended + end_marked(FARM_MARKER, instance_of(home), grace_s=GRACE_S) or None
+        marked = (FARM_MARKER, instance_of(home))
+        return ended + end_marked(*marked, GRACE_S, clusters.is_rays) or None
 
 
 def _is_up(home: Home, cluster: Cluster, timings: Timings) -> bool:

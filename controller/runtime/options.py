@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controller.contracts.quota import Quota
+from controller.contracts.retention import Retention
 
 URL_VARIABLE: Final = "BENCHFARM_URL"
 """Variable with the controller's URL for users elsewhere, such as the end of an ssh tunnel."""
@@ -32,3 +33,5 @@ class ControllerOptions:
     """Limits of each user but the administrator."""
     metrics_port: int = 0
     """The farm's former port, used if it is still free; 0 for any."""
+    retention: Retention = field(default_factory=Retention)
+    """How long artefacts are kept."""

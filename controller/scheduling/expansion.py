@@ -159,12 +159,15 @@ def _check_only_under(cell: Cell, catalog: Catalog, source: str) -> None:
 
 
 def _check_accuracy(cell: Cell, catalog: Catalog, source: str) -> None:
-    """Raise SweepInvalid for an accuracy asked of a model that answers made-up samples."""
+    """Raise SweepInvalid for an accuracy asked of a model that is random, or whose samples are."""
     if program_of(cell, catalog, source).type != "training":
         return
     asked = {"mode": cell.knobs.get("mode") == "accuracy"}
     asked["quality_target"] = bool(cell.knobs.get("quality_target"))
     random = cell.knobs.get(KNOB) in (None, NO_WEIGHTS)
+    truths = catalog.workloads[cell.workload].truths
+    if not random and truths and truths.are_known(cell.knobs):
+        return
     lacks = "random weights" if random else "made-up samples"
     if keys := [name for name, is_so in asked.items() if is_so]:
         raise SweepInvalid(

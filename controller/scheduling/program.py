@@ -123,6 +123,7 @@ def program_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> Progr
             scenario_module=scenario.module,
             plugins=plugins_of(cell, catalog),
             weights=needed_weights(workload, cell, source),
+            quality_target=quality_target(workload, cell.knobs) if workload.truths else None,
         )
     if on_device and stack.bundle:
         return OnDeviceProgram(

@@ -11,7 +11,10 @@ from pathlib import Path
 from sqlalchemy import insert
 
 from controller.contracts.errors import HomeUnusable, StoreDamaged
+from controller.store.artefacts.checking import check_artefacts
+from controller.store.artefacts.folder import folder_beside
 from controller.store.connecting import make_engine, transaction
+from controller.store.outcome_keys import make_keys
 from controller.store.reading import SqliteReader
 from controller.store.sqlite import SqliteStore
 
@@ -25,10 +28,12 @@ class Findings:
 
     sound: dict[str, int]
     damage: list[str]
+    artefacts: tuple[str, ...] = ()
+    """A line about each artefact that is missing, damaged, or of no run."""
 
 
 def check(path: Path) -> Findings:
-    """Read all of a store; raises NotFound, HomeUnusable, StoreUnavailable."""
+    """Read all of a store, its artefacts too; raises NotFound, HomeUnusable, StoreUnavailable."""
     lines: list[str] = []
     reads: dict[str, Callable[[SqliteReader], int]] = {
         "agents": lambda store: len(store.fleet()[0]),
@@ -49,7 +54,10 @@ def check(path: Path) -> Findings:
             except StoreDamaged as error:
                 sound[noun] = 0
                 lines.append(f"{noun}: {error.reason}")
-        return Findings(sound, [*reader.damage(), *lines, *_of_the_file(path)])
+        kept = check_artefacts(folder_beside(path))
+        sound["artifacts"] = kept.sound
+        damage = [*reader.damage(), *lines, *_of_the_file(path)]
+        return Findings(sound, damage, kept.lines)
 
 
 def _of_the_file(path: Path) -> list[str]:
@@ -88,6 +96,7 @@ def salvage(path: Path, new: Path) -> Findings:
                 names = [c.name for c in table.columns if c is not counter]
                 for row in of_table:
                     connection.execute(insert(table), {name: row[name] for name in names})
+            make_keys(connection)
     finally:
         engine.dispose()
     return Findings({table.name: len(of_table) for table, of_table in rows.items()}, lost)

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import select
 
 from controller.contracts.device import DeviceHistoryEntry
 from controller.contracts.outcome_filter import Chosen, MeasuredKind, OutcomeFilter
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.run import Run, RunState
 from controller.store import tables
+from controller.store.flat_reading import FlatReader
 from controller.store.naming import with_names
+from controller.store.outcome_keys import newest_of_cells, require_keys
 from controller.store.outcome_reading import numbers_of, tagged_sweeps
 from controller.store.packing import counted
-from controller.store.paging import RESULT, PageReader, measured_by_key
+from controller.store.paging import RESULT, measured_by_key
 from controller.store.rows import attempt_event_of, event_of, failure_of, result_of, run_of
 from controller.store.scanning import Only, Row
 from controller.store.snapshot import Measured
@@ -26,7 +28,7 @@ from controller.store.snapshot import Measured
 FAILURE = "failure"
 
 
-class LiveReader(PageReader):
+class LiveReader(FlatReader):
     """Reads what is under way, one run's outcomes, and the newest failures and events."""
 
     def begun_runs(self) -> list[Run]:
@@ -92,7 +94,9 @@ class LiveReader(PageReader):
         repeats: so many of each; most: of all together. Raises StoreDamaged if an index is damaged.
         """
         with self._snapshot() as (snapshot, connection):
-            numbers = connection.scalars(_newest_of_cells(chosen, repeats).limit(most + 1)).all()
+            require_keys(connection, str(self._path))
+            query = newest_of_cells(RESULT, chosen, repeats).limit(most + 1)
+            numbers = connection.scalars(query).all()
             found = measured_by_key(RESULT, snapshot, connection, numbers[:most])
             rows = with_names(found, snapshot, connection)
         results = self._made(rows, result_of, "the result of run", "run_id")
@@ -142,30 +146,6 @@ class LiveReader(PageReader):
         # Entries of the same moment are not parted: what follows is asked for by the last one's.
         same = takewhile(lambda entry: entry.at == found[newest - 1].at, found[newest:])
         return [*found[:newest], *same]
-
-
-def _newest_of_cells(chosen: Chosen, repeats: int) -> Select[int]:
-    """Return the query for the numbers of the newest results of each cell and device, newest
-    first."""
-    outcomes, runs = tables.outcomes.c, tables.runs.c
-    by_age = func.row_number().over(
-        partition_by=(outcomes.device_id, runs.cell_key), order_by=outcomes.number.desc()
-    )
-    aged = (
-        select(outcomes.number, by_age.label("place"))
-        .join_from(tables.outcomes, tables.runs, runs.run_id == outcomes.run_id)
-        .where(outcomes.type == RESULT, outcomes.counted)
-    )
-    for column, values in (
-        (outcomes.device_id, chosen.devices),
-        (outcomes.workload, chosen.workloads),
-        (outcomes.stack, chosen.stacks),
-        (outcomes.scenario, chosen.scenarios),
-        (runs.sweep_id, chosen.sweeps),
-    ):
-        aged = aged.where(column.in_(sorted(values))) if values else aged
-    ranked = aged.subquery().c
-    return select(ranked.number).where(ranked.place <= repeats).order_by(ranked.number.desc())
 
 
 def _is_text(value: object) -> bool:

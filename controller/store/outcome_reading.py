@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import TypeVar
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, func, null, or_, select
 
 from controller.contracts.errors import StoreDamaged
 from controller.contracts.outcome_filter import CellFilter, OutcomeFilter
@@ -125,14 +125,21 @@ def numbers_of(
         tried = (attempts.c.run_id == outcomes.c.run_id) & (attempts.c.number == outcomes.c.attempt)
         query = query.join(attempts, tried).where(attempts.c.virtual.is_(wanted.virtual))
     if not wanted.cell.keeps_all:
-        keys = func.json_each(json.dumps(_cells(connection, wanted.cell))).table_valued("value")
+        found = json.dumps(keys_of_cells(connection, wanted.cell))
+        keys = func.json_each(found).table_valued("value")
         query = query.where(runs.c.cell_key.in_(select(keys.c.value)))
     return query
 
 
-def _cells(connection: Connection, wanted: CellFilter) -> list[str]:
+def keys_of_cells(connection: Connection, wanted: CellFilter) -> list[str]:
     """Return the keys of the cells that a filter keeps."""
-    rows = [dict(row) for row in connection.execute(select(tables.cells)).mappings()]
+    cells = tables.cells.c
+    query = select(tables.cells)
+    for column, value in ((cells.workload, wanted.workload), (cells.scenario, wanted.scenario)):
+        query = query if value is None else query.where(column == value)
+    if wanted.stack is not None:  # of either side
+        query = query.where(or_(cells.stack == wanted.stack, cells.versus.is_not(null())))
+    rows = [dict(row) for row in connection.execute(query).mappings()]
     return [row["cell_key"] for row in rows if _keeps(wanted, row)]
 
 

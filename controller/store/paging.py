@@ -15,7 +15,8 @@ from controller.contracts.outcome_filter import OutcomeFilter, PageRequest, Plac
 from controller.contracts.records import StoredResult
 from controller.store import tables
 from controller.store.naming import with_names
-from controller.store.outcome_reading import OutcomeReader, numbers_of, tagged_sweeps
+from controller.store.outcome_keys import numbers_by_keys, require_keys
+from controller.store.outcome_reading import OutcomeReader, tagged_sweeps
 from controller.store.rows import result_of
 from controller.store.scanning import FAULTS, is_damage
 from controller.store.snapshot import Measured, Snapshot
@@ -38,6 +39,8 @@ class PageReader(OutcomeReader):
             found = measured_by_key(RESULT, snapshot, connection, numbers)
             rows = with_names(found, snapshot, connection)
         made = dict(self._made(rows, _numbered, "the result of run", "run_id"))
+        if not all(map(wanted.keeps, made.values())):
+            raise StoreDamaged(str(self._path), "a key of a result is not that of the result")
         return ResultPage(
             results=[made[place.number] for place in page if place.number in made],
             last=page[-1] if len(places) > len(page) else None,
@@ -48,15 +51,14 @@ class PageReader(OutcomeReader):
         self, snapshot: Snapshot, connection: Connection, wanted: OutcomeFilter, asked: PageRequest
     ) -> list[Place]:
         """Return the places of a page's results, and of one that follows, if any."""
-        outcomes = tables.outcomes
+        require_keys(connection, str(self._path))
+        keys = tables.outcome_keys.c
         tagged = tagged_sweeps(snapshot, wanted) if wanted.tags else None
-        columns: list[ColumnElement[float]] = [outcomes.c.number]
+        columns: list[ColumnElement[float]] = [keys.number]
         if asked.by_start:
-            columns.insert(0, outcomes.c.started_at)
+            columns.insert(0, keys.started_at)
         query = (
-            numbers_of(connection, RESULT, wanted, tagged)
-            .with_only_columns(outcomes.c.number, outcomes.c.started_at)
-            .order_by(None)
+            numbers_by_keys(connection, RESULT, wanted, tagged)
             .order_by(*(column.desc() if asked.descending else column for column in columns))
             .limit(asked.size + 1)
         )
@@ -70,7 +72,7 @@ class PageReader(OutcomeReader):
 
 def _follows(place: Place, asked: PageRequest) -> ColumnElement[bool]:
     """Return the condition that a result comes after a place."""
-    number, at = tables.outcomes.c.number, tables.outcomes.c.started_at
+    number, at = tables.outcome_keys.c.number, tables.outcome_keys.c.started_at
     later = number < place.number if asked.descending else number > place.number
     if not asked.by_start:
         return later

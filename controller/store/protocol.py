@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from controller.contracts.annotations import SweepAnnotations
+from controller.contracts.artefacts import ArtefactRecord
 from controller.contracts.capability import Capability
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import DeviceHistoryEntry, RegisteredAgent, RegisteredDevice
+from controller.contracts.flat_result import FlatResult
 from controller.contracts.outcome_filter import (
     Chosen,
     MeasuredKind,
@@ -75,7 +77,25 @@ class StoreWriter(Protocol):
         ...
 
 
-class FarmReader(Protocol):
+class ArtefactReader(Protocol):
+    """What finds and reads the files that runs left."""
+
+    def artefacts(self, run_id: str) -> list[ArtefactRecord]:
+        """Return the artefacts of a run that agents have announced, by attempt and name.
+
+        None of an unknown run. Called where people list and fetch artefacts.
+        """
+        ...
+
+    def artefact(self, sha256: str, offset: int = 0) -> Iterator[bytes]:
+        """Yield the content of an artefact that is on the head, from a byte on.
+
+        sha256: of a listed artefact. Raises NotFound if it is not there.
+        """
+        ...
+
+
+class FarmReader(ArtefactReader, Protocol):
     """What commands and reports read: of the store's file on the head, or over the API elsewhere.
 
     Consistent within each call, and never blocked by the writer. Damaged records are left out and
@@ -168,6 +188,14 @@ class StoreReader(FarmReader, Protocol):
         """
         ...
 
+    def flat_batches(self, wanted: OutcomeFilter) -> Iterator[Sequence[FlatResult]]:
+        """Yield the results that a filter keeps, some at a time, in the order of storing.
+
+        Each batch is read when it is asked for, as a page is. Called where programs export a table
+        of all. Raises StoreDamaged if an index is damaged.
+        """
+        ...
+
     def newest_results(self, catalog: Catalog) -> list[NewestResult]:
         """Return the newest results that count, with the repeats of their sweeps, oldest first.
 
@@ -241,6 +269,10 @@ class StoreReader(FarmReader, Protocol):
 
     def tokens(self) -> list[Token]:
         """Return every token ever created, by name."""
+        ...
+
+    def artefact_size(self, sha256: str) -> int | None:
+        """Return the bytes of an artefact's content that is on the head; None of another."""
         ...
 
 

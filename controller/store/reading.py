@@ -9,10 +9,11 @@ from functools import partial
 from sqlalchemy import Table, func, select
 
 from controller.contracts.annotations import SweepAnnotations
+from controller.contracts.artefacts import ArtefactRecord
 from controller.contracts.capability import Capability, of_stored
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import DeviceHistoryEntry, RegisteredAgent, RegisteredDevice
-from controller.contracts.errors import StoreDamaged
+from controller.contracts.errors import NotFound, StoreDamaged
 from controller.contracts.records import (
     NewestResult,
     Spent,
@@ -27,6 +28,7 @@ from controller.contracts.result import Validity
 from controller.contracts.run import AttemptState, Run, RunState
 from controller.contracts.sweep import Cell
 from controller.store import tables
+from controller.store.artefacts.folder import ArtefactFolder, folder_beside
 from controller.store.connecting import transaction
 from controller.store.live import LiveReader
 from controller.store.naming import with_names
@@ -241,6 +243,31 @@ class SqliteReader(LiveReader):
         done = [row for row in tries if row["state"] == AttemptState.SUCCEEDED]
         in_order = sorted(done, key=lambda row: row["ended_at"])
         return self._made(in_order, took_of, "an attempt of run", "run_id")
+
+    # --- artefacts -----------------------------------------------------------------------------
+
+    def artefacts(self, run_id: str) -> list[ArtefactRecord]:
+        """Return the artefacts of a run that agents have announced, by attempt and name."""
+        rows = self._artefacts.rows(run_id)
+        return self._made(rows, ArtefactRecord.model_validate, "an artefact of run", "run_id")
+
+    def artefact_size(self, sha256: str) -> int | None:
+        """Return the bytes of an artefact's content that is on the head; None of another."""
+        return self._artefacts.size_of(sha256)
+
+    def artefact(self, sha256: str, offset: int = 0) -> Iterator[bytes]:
+        """Return the content of an artefact that is on the head, from a byte on.
+
+        Raises NotFound if it is not there; reading it, StoreDamaged.
+        """
+        if self.artefact_size(sha256) is None:
+            seen, remedy = "it is not on the head", "List them with `benchfarm results artifacts`."
+            raise NotFound(f"read artefact {sha256[:12]!r}", seen, remedy)
+        return self._artefacts.read(sha256, offset)
+
+    @property
+    def _artefacts(self) -> ArtefactFolder:
+        return ArtefactFolder(folder_beside(self._path))
 
     # --- helpers -------------------------------------------------------------------------------
 

@@ -208,7 +208,8 @@ class Snapshot:
         each."""
         over = [r for r in self._scan(tables.attempts) if isinstance(r["ended_at"], float)]
         late = [row for row in over if row["ended_at"] > since]
-        sound = [row for row in late if _fits(row, seal_of_row, tables.attempts, row)]
+        fit = [row for row in late if _fits(row, seal_of_row, tables.attempts, row)]
+        sound = {row["checksum"]: row for row in fit}.values()  # a damaged page may hold one twice
         runs = self._run_rows(Only("run_id", _ids(sound)))
         users = {row["sweep_id"]: row["user"] for row in self.sweeps()}
         whose = {row["run_id"]: users.get(row["sweep_id"]) for row in runs}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -39,6 +39,7 @@ from controller.store.keeping import (
     save_packed,
     sweeps_with_rows,
 )
+from controller.store.outcome_keys import keys_are_complete, make_keys
 from controller.store.packing import pack
 from controller.store.reading import SqliteReader
 from controller.store.rows import (
@@ -82,7 +83,9 @@ class SqliteStore(SqliteReader):
             if stored_revision(path) != tables.REVISION:
                 _migrate(path)
             with store._writers.begin():  # a read-only file fails here, not at the first result
-                return store
+                pass
+            store._complete_keys()
+            return store
         except DatabaseError as error:
             store.close()
             raise unusable(path, error) from error
@@ -207,6 +210,15 @@ class SqliteStore(SqliteReader):
         # transactions.
         with self._writing, transaction(self._writers, self._path) as connection:
             yield connection
+
+    def _complete_keys(self) -> None:
+        """Make the keys of outcomes if they are missing, as in a store of an earlier release.
+
+        If that fails, the farm runs as well: only lists need them, and say so.
+        """
+        with suppress(StoreUnavailable), self._transaction() as connection:
+            if not keys_are_complete(connection):
+                make_keys(connection)
 
     def _require_free(self, connection: Connection, new: Sequence[Run], others: set[str]) -> None:
         """Raise StoreConflict if another sweep has a run of the same id.

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 FIRST_REVISION = "0011"
 """The first migration: the schema of the first release, 0.2.0."""
-REVISION = "0013"
+REVISION = "0014"
 """The newest migration, which these tables match; older ones sort before it."""
 
 
@@ -242,6 +242,24 @@ outcomes = Table(
         unique=True,
         sqlite_where=text("counted AND type = 'result'"),
     ),
+)
+
+# What lists filter and sort outcomes by, see outcome_keys.py: copied, so without checksums, and
+# without what is wide. A key may be unknown where the record that it is of is damaged.
+outcome_keys = Table(
+    "outcome_keys",
+    metadata,
+    Column("number", ForeignKey(outcomes.c.number), primary_key=True, autoincrement=False),
+    Column("counted", Boolean),
+    Column("type", String),
+    Column("device_id", String),
+    Column("cell_key", String),
+    Column("sweep_id", String),
+    Column("validity", String),
+    Column("virtual", Boolean),
+    Column("started_at", Float),
+    # Not for lists by number, which look through the table itself.
+    Index("ix_outcome_keys_cells", "counted", "type", "device_id", "cell_key", "number"),
 )
 
 measurements = Table(

@@ -11,6 +11,7 @@ from controller.contracts.device import DeviceHistoryEntry, RegisteredDevice
 from controller.contracts.records import SweepRecord
 from controller.contracts.run import OutcomeRecord, Run
 from controller.store import tables
+from controller.store.outcome_keys import keep_keys
 from controller.store.rows import (
     Row,
     attempt_rows,
@@ -93,6 +94,7 @@ def keep_outcome(connection: Connection, run: Run, record: OutcomeRecord) -> boo
     )
     if new.rowcount:
         execute(connection, insert(tables.measurements), measured)
+        keep_keys(connection, record)
         return True
     outcomes, measurements = tables.outcomes, tables.measurements
     return (

@@ -41,13 +41,22 @@ class Annotations:
     """[M, 4]: x1, y1, x2, y2 in pixels, x1 < x2 and y1 < y2, inside the image; by image."""
     labels: NDArray[np.int64]
     """[M]: class of each box."""
+    crowds: NDArray[np.bool_]
+    """[M]: whether a box is around a crowd."""
     ends: NDArray[np.int64]
     """[N]: index after each image's last box."""
 
     def of(self, image: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Return boxes [n, 4] and labels [n] of an image."""
-        own = slice(int(self.ends[image - 1]) if image else 0, int(self.ends[image]))
+        own = self._own(image)
         return self.boxes[own], self.labels[own]
+
+    def crowds_of(self, image: int) -> NDArray[np.bool_]:
+        """Return whether each box of an image is around a crowd, [n]."""
+        return self.crowds[self._own(image)]
+
+    def _own(self, image: int) -> slice:
+        return slice(int(self.ends[image - 1]) if image else 0, int(self.ends[image]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +68,14 @@ class _Box:
     crowd: bool
 
 
-def annotations_of(document: object, num_classes: int, *, crowds: bool) -> Annotations:
+def annotations_of(
+    document: object, num_classes: int, *, crowds: bool, every_image: bool = False
+) -> Annotations:
     """Return the images that have boxes.
 
     num_classes: labels are 0 to num_classes - 1.
     crowds: whether boxes around a crowd count, as the reference has it for OpenImages, not COCO.
+    every_image: keep those without boxes, too, as the reference has it for validation.
 
     Raises FieldWrong.
     """
@@ -72,18 +84,22 @@ def annotations_of(document: object, num_classes: int, *, crowds: bool) -> Annot
     kept = [n for n, image in enumerate(images) if _has_box(boxes[image["id"]])]
     if not kept:
         raise FieldWrong("annotations", f"none of the {len(images)} images has a box")
+    if every_image:
+        kept = list(range(len(images)))
     sizes = [_size(images[n], f"images[{n}]") for n in kept]
     clipped = [
         _clipped([box for box in boxes[images[n]["id"]] if crowds or not box.crowd], size)
         for n, size in zip(kept, sizes, strict=True)
     ]
+    edges, labels, marks = (np.concatenate(each) for each in zip(*clipped, strict=True))
     return Annotations(
         files=tuple(_file(images[n], f"images[{n}]") for n in kept),
         places=tuple(kept),
         sizes=np.array(sizes, dtype=np.int64),
-        boxes=np.concatenate([edges for edges, _ in clipped]),
-        labels=np.concatenate([labels for _, labels in clipped]),
-        ends=np.cumsum([len(labels) for _, labels in clipped]),
+        boxes=edges,
+        labels=labels,
+        crowds=marks,
+        ends=np.cumsum([len(each) for _, each, _ in clipped]),
     )
 
 
@@ -157,14 +173,15 @@ def _file(image: Mapping[str, Any], field: str) -> str:
 
 def _clipped(
     boxes: Sequence[_Box], size: tuple[int, int]
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return edges and labels of the boxes that have an area inside the image."""
+) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.bool_]]:
+    """Return edges, labels and marks of crowds of the boxes that have an area inside the image."""
     edges = np.array([box.sides for box in boxes], dtype=np.float32).reshape(-1, 4)
     labels = np.array([box.label for box in boxes], dtype=np.int64)
+    crowds = np.array([box.crowd for box in boxes], dtype=np.bool_)
     edges[:, 2:] += edges[:, :2]
     edges = np.clip(edges, 0, np.array(size * 2, dtype=np.float32))
     kept = (edges[:, 3] > edges[:, 1]) & (edges[:, 2] > edges[:, 0])
-    return edges[kept], labels[kept]
+    return edges[kept], labels[kept], crowds[kept]
 
 
 def _is_whole(value: object) -> TypeGuard[int]:

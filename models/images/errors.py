@@ -1,4 +1,4 @@
-"""The error of a data set of images; it names the file, and the field or knob."""
+"""The error of a data set; it names the file, and the field or knob."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from controller.contracts.errors import UserError
 
 
 class DataUnusable(UserError):
-    """Images or annotations that can't be read, or don't fit the cell."""
+    """Files of a data set that can't be read, or don't fit the cell."""
 
 
 def unusable(path: Path, field: str, why: str, remedy: str) -> DataUnusable:

@@ -11,6 +11,7 @@ from typing import Final
 
 from controller.contracts.documents import load_json, read_limited
 from controller.contracts.manifests import FOLDER_NAME
+from controller.contracts.result import Environment
 from models.images.annotations import Annotations, FieldWrong, annotations_of
 from models.images.errors import unusable
 
@@ -54,6 +55,14 @@ class ImageSet:
         """Return where an image is."""
         return self.folder / self.annotations.files[image]
 
+    def facts(self) -> Environment:
+        """Return what it is, for results that were measured with it."""
+        return {
+            "data_sha256": self.sha256,
+            "data_images": len(self.annotations.files),
+            "data_boxes": len(self.annotations.labels),
+        }
+
 
 def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the host's folder of data sets."""
@@ -61,13 +70,8 @@ def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(environ.get("BENCHFARM_DATA") or f"{home}/data").expanduser().absolute()
 
 
-def open_set(name: str, num_classes: int, root: Path) -> ImageSet:
-    """Return a data set of the host's folder.
-
-    name: a folder inside `root`; num_classes: see `annotations_of`.
-
-    Raises DataUnusable.
-    """
+def set_folder(name: str, root: Path) -> Path:
+    """Return the folder of a data set inside the host's; raises DataUnusable."""
     folder = root / name
     if not FOLDER_NAME.fullmatch(name):
         remedy = f"Name a folder inside {root}."
@@ -75,19 +79,34 @@ def open_set(name: str, num_classes: int, root: Path) -> ImageSet:
     if not folder.is_dir():
         remedy = f"Put the data set there, or a link to it. A host's folder of data is {root}."
         raise unusable(folder, f"knob {KNOB}", "there is no such folder", remedy)
+    return folder
+
+
+def open_set(name: str, num_classes: int, root: Path, *, scored: bool = False) -> ImageSet:
+    """Return a data set of the host's folder.
+
+    name: a folder inside `root`; num_classes: see `annotations_of`.
+    scored: with every image and every box, also around a crowd, as validation has them.
+
+    Raises DataUnusable.
+    """
+    folder = set_folder(name, root)
     layout = next((one for one in LAYOUTS if (folder / one.annotations).exists()), None)
     if layout is None:
         wanted = ", ".join(one.annotations for one in LAYOUTS)
         raise unusable(folder, f"knob {KNOB}", "it has no annotations", f"Add one of: {wanted}.")
-    return _read(folder / layout.annotations, folder / layout.images, num_classes, layout.crowds)
+    return _read(folder, layout, num_classes, scored)
 
 
-def _read(source: Path, images: Path, num_classes: int, crowds: bool) -> ImageSet:
+def _read(folder: Path, layout: Layout, num_classes: int, scored: bool) -> ImageSet:
+    source, images = folder / layout.annotations, folder / layout.images
     if not images.is_dir():
         raise unusable(images, f"knob {KNOB}", "there is no such folder", "Put the images there.")
     try:
         content = read_limited(source, MOST_BYTES)
-        found = annotations_of(load_json(content, MOST_BYTES), num_classes, crowds=crowds)
+        document = load_json(content, MOST_BYTES)
+        crowds = layout.crowds or scored
+        found = annotations_of(document, num_classes, crowds=crowds, every_image=scored)
     except FieldWrong as wrong:
         remedy = "Correct the file, or set another data set or num_classes."
         raise unusable(source, wrong.field, wrong.why, remedy) from wrong

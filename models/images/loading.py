@@ -83,6 +83,13 @@ class ImageBatches(Dataset[DetectionBatch | DataUnusable]):
         except DataUnusable as error:
             return error
 
+    def normalised(self, number: int) -> Tensor:
+        """Return an image [3, S, S] as it is in a batch, not mirrored; raises DataUnusable."""
+        size = self._settings.image_size
+        found = torch.empty(3, size, size)
+        normalise(self._images.image(number), found)
+        return found
+
     def numbers(self, step: int) -> list[int]:
         """Return the images of a step: a part of an epoch's order; what fills no batch is left."""
         epoch, place = divmod(step, self.epoch_steps)
@@ -179,12 +186,7 @@ class ImageLoader:
 
     def facts(self) -> Environment:
         """Return what was loaded."""
-        annotations = self._batches.source.annotations
-        return {
-            "data_sha256": self._batches.source.sha256,
-            "data_images": len(annotations.files),
-            "data_boxes": len(annotations.labels),
-        }
+        return self._batches.source.facts()
 
     def close(self) -> None:
         """End the workers."""

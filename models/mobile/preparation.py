@@ -57,6 +57,8 @@ class ScoreOrder(Contract):
     samples: int
     answers: Path
     """LoadGen's accuracy log."""
+    repeated: int = 0
+    """See `metrics.read_answers`."""
 
 
 class Scored(Contract):
@@ -132,7 +134,7 @@ def _write_dataset(order: PrepareOrder, store: Store, device: Path, signature: S
 def scored(order: ScoreOrder) -> Scored:
     """Score an accuracy run; raises DatasetUnusable."""
     truths = _truths_for(order.answers, order.folder)
-    answers = _answers(order.answers, order.samples)
+    answers = _answers(order.answers, order.samples, order.repeated)
     metrics = score(order.workload.output, answers.by_sample, truths)
     return Scored(metrics=metrics, objections=answers.objections)
 
@@ -174,9 +176,9 @@ def _truths_for(answers: Path, folder: Path) -> Sequence[Truth]:
     return truths
 
 
-def _answers(path: Path, samples: int) -> Answers:
+def _answers(path: Path, samples: int, repeated: int = 0) -> Answers:
     try:
-        return read_answers(path, samples)
+        return read_answers(path, samples, repeated)
     except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise DatasetUnusable(
             f"read {path}", repr(error)[:200], "Check the runner's output."

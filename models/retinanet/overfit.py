@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from controller.contracts.errors import WorkerFault
 from controller.contracts.mobile import Detections
-from controller.contracts.result import Blame, Failure
+from controller.contracts.result import Blame, Environment, Failure
 from controller.contracts.weights import NO_WEIGHTS
 from models.optimizers import build_optimizer
 from models.retinanet.data import DetectionBatch
@@ -19,6 +20,7 @@ from models.retinanet.frozen_norm import FrozenBatchNorm2d
 from models.retinanet.model import RetinaNet
 from models.retinanet.workload import RetinaNetTraining
 from models.seeding import seeded
+from models.weights.load import load_retinanet
 
 WARMUP_EPOCHS = 1
 WARMUP_FACTOR = 1e-3
@@ -27,8 +29,7 @@ AS_MLPERF: Mapping[str, Any] = {
     "backbone": "resnext50_32x4d",
     "norm_eps": 1e-5,
     "optimizer": "adam",
-    "weights": NO_WEIGHTS,
-    "trainable_stages": 5,  # random weights: there is nothing to keep
+    "trainable_stages": 5,  # its own weights: there is nothing to keep
     "skip_frozen": True,
     "pointwise": "convolution",
     "packed_levels": False,
@@ -40,14 +41,18 @@ AS_MLPERF: Mapping[str, Any] = {
 class RetinaNetOverfit(RetinaNetTraining):
     """An EvaluatedWorkload: trained and scored on the same scenes, with MLPerf's warm-up.
 
-    The backbone's weights are random. Its frozen batch norms have the statistics of the scenes, as
-    those of MLPerf's have ImageNet's: with none, activations would grow from block to block.
+    Also a ScoredWorkload.
+
+    Without `weights`, the backbone's are random. Its frozen batch norms have the statistics of the
+    scenes, as those of MLPerf's have ImageNet's: with none, activations would grow from block to
+    block.
 
     Args:
         image_size: side of the square images in pixels.
         images: number of scenes.
         batch_size: images in a batch; a divisor of `images`.
         num_classes: at most ten.
+        weights: path of a checkpoint of this model, or `none`.
         learning_rate: after the warm-up; MLPerf's is 1e-4.
         frozen_bn: see `RetinaNetTraining`.
         focal_loss: see `RetinaNetTraining`.
@@ -61,6 +66,7 @@ class RetinaNetOverfit(RetinaNetTraining):
         images: int,
         batch_size: int,
         num_classes: int,
+        weights: str,
         learning_rate: float,
         frozen_bn: str,
         focal_loss: str,
@@ -71,6 +77,7 @@ class RetinaNetOverfit(RetinaNetTraining):
             image_size=image_size,
             batch_size=batch_size,
             num_classes=num_classes,
+            weights=weights,
             frozen_bn=frozen_bn,
             focal_loss=focal_loss,
             matching=matching,
@@ -95,10 +102,16 @@ class RetinaNetOverfit(RetinaNetTraining):
         return Detections(offset=0)
 
     def build_model(self) -> RetinaNet:
-        """Return the model with norms that fit the scenes, in fp32 and training mode."""
+        """Return the model with norms that fit the scenes, in fp32 and training mode.
+
+        Raises WeightsUnusable.
+        """
         with seeded(self._seed):
             model = RetinaNet(self._num_classes, self.trainable_stages, self.backbone)
-        calibrate(model, self._scenes.images)
+        if self._weights == NO_WEIGHTS:
+            calibrate(model, self._scenes.images)
+        else:
+            load_retinanet(model, Path(self._weights))
         return self.transform(model)
 
     def build_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
@@ -117,6 +130,14 @@ class RetinaNetOverfit(RetinaNetTraining):
     def samples(self, count: int) -> Tensor:
         """Return the first scenes' images [count, 3, S, S]."""
         return self._scenes.images[:count]
+
+    def sample(self, number: int) -> Tensor:
+        """Return a scene's image [3, S, S]."""
+        return self._scenes.images[number]
+
+    def data_facts(self) -> Environment:
+        """Return no facts: the scenes follow from the knobs."""
+        return {}
 
     def truths(self) -> Sequence[Mapping[str, object]]:
         """Return classes and boxes of each scene, in pixels."""

@@ -36,6 +36,7 @@ BENCHFARM = Path(sys.executable).with_name("benchfarm")
 ENDLESS = 1_000_000
 """Steps of a training run that is to be ended."""
 SMALLEST: Mapping[str, object] = {"image_size": 96, "num_classes": 8, "warmup_steps": 0}
+SHORTEST: Mapping[str, object] = {**SMALLEST, "image_size": 32, "batch_size": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,3 +191,9 @@ def training_sweep(
         "deadline_s": 200,
         **changes,
     }
+
+
+def short_sweep(name: str, **changes: object) -> dict[str, object]:
+    """Return a sweep of a run that is there to end: two steps of milliseconds of ResNet-18."""
+    knobs = {**SHORTEST, "threads": 1, "steps": 2}
+    return {**training_sweep(name), "workload": "resnet18", "knobs": knobs, **changes}

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import tarfile
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -62,8 +63,14 @@ def unpacked(built: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
-    write_samples(shapes.evaluation_set(), folder / "inputs", folder / "truths")
+    write_samples(evaluation_set(), folder / "inputs", folder / "truths")
     return folder / "inputs"
+
+
+@cache
+def evaluation_set() -> shapes.Shapes:
+    """Return the images; drawing them takes seconds."""
+    return shapes.evaluation_set()
 
 
 def _set_writable(folder: Path, *, writable: bool) -> None:
@@ -178,7 +185,7 @@ def test_accuracy_is_the_cards(unpacked: Path, dataset: Path, tmp_path: Path) ->
     assert result.environment["samples"] == shapes.EVALUATION_IMAGES
     answers = read_answers(Path(result.artefacts["loadgen_accuracy"]), shapes.EVALUATION_IMAGES)
     assert answers.objections == ()
-    labels = shapes.evaluation_set().labels.tolist()
+    labels = evaluation_set().labels.tolist()
     top1 = score(Top1(), answers.by_sample, labels)["top1"].value
     # Other CPUs round int8 sums the same way; a few images lie on an edge of float arithmetic.
     assert top1 == pytest.approx(0.8359, abs=0.005)
@@ -193,7 +200,7 @@ def test_xnnpack_s_options_are_in_the_bundle(
     told |= {"mode": "accuracy", "first_samples": IMAGES, "executor": option}
     result = _result(unpacked, _spec(tmp_path, dataset, **told))
     answers = read_answers(Path(result.artefacts["loadgen_accuracy"]), IMAGES)
-    labels = shapes.evaluation_set().labels[:IMAGES].tolist()
+    labels = evaluation_set().labels[:IMAGES].tolist()
     assert score(Top1(), answers.by_sample, labels)["top1"].value > 0.75
     facts = result.environment
     assert facts["delegated_nodes"] == facts["graph_nodes"] == 12

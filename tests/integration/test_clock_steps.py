@@ -11,7 +11,7 @@ import pytest
 from controller.contracts.run import AttemptState, RunState
 from tests.integration.farm import ENDLESS, training_sweep
 from tests.support.figures import Figure
-from tests.support.fleet import Fleet, fleet_up
+from tests.support.fleet import Fleet, fleet_up, let_wait
 from tests.support.namespaced_hosts import Host, lab
 from tests.support.waiting import eventually, seconds_until
 from tests.support.wall_clock import WallClock, build_shim
@@ -53,6 +53,8 @@ def test_no_lease_is_lost_while_clocks_are_set_and_a_dead_host_is_found_in_time(
     fleet, node = stepped.fleet, stepped.node
     sweep_id = fleet.submit(training_sweep("steps", ENDLESS, repeats=RUNS, run_on="any"))
     eventually(lambda: len(leased(fleet, sweep_id)) == 2, "each host has a run")
+    for host in (fleet.head, node):
+        let_wait(host)
     held = leased(fleet, sweep_id)
     for clock in (stepped.head_clock, stepped.node_clock):
         for step in (HOUR_S, -HOUR_S, MINUTE_S, -MINUTE_S):
@@ -90,6 +92,8 @@ def _stay_leased(fleet: Fleet, sweep_id: str, held: set[str], seconds: float) ->
     """See for so long that the runs that are held keep their one attempt, and no other has one."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
-        assert leased(fleet, sweep_id) == held
-        assert states(fleet, sweep_id) == [AttemptState.LEASED] * len(held)
+        runs = fleet.runs(sweep_id)  # of one moment, and asked once
+        assert {run.run_id for run in runs if run.lease} == held
+        attempts = [attempt.state for run in runs for attempt in run.attempts]
+        assert attempts == [AttemptState.LEASED] * len(held)
         time.sleep(0.5)

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.run import Attempt, AttemptState, Run, RunState
-from tests.integration.farm import ENDLESS, training_sweep
+from tests.integration.farm import ENDLESS, short_sweep, training_sweep
 from tests.support.figures import Figure
-from tests.support.fleet import BENCHFARM, HOME, Fleet, fleet_up
+from tests.support.fleet import BENCHFARM, HOME, Fleet, fleet_up, let_wait
 from tests.support.namespaced_hosts import REPOSITORY, Host, Lab, Program, lab
 from tests.support.validity import MET_RULES
 from tests.support.waiting import eventually, seconds_until
@@ -73,7 +73,7 @@ def run_on(fleet: Fleet, host: Host, name: str) -> str:
     sweep_id = fleet.submit(training_sweep(name, ENDLESS))
     eventually(lambda: fleet.holder(sweep_id) == there, "the joined host has the run")
     fleet.cli("sweep", "cancel", blocking)
-    eventually(lambda: host.processes("agents.worker"), "its worker runs")
+    let_wait(host)
     return sweep_id
 
 
@@ -86,7 +86,7 @@ def test_a_host_joins_with_the_command_that_up_prints(
     assert device["device"]["labels"] == {"rack": "b2"}
     assert device["device"]["id"] == fleet.device_of(node)
     assert re.search(r"agent host-\w+ has joined the farm at", joined.log.read_text())
-    sweep = training_sweep("on-the-node", devices='rack == "b2"')
+    sweep = short_sweep("on-the-node", devices='rack == "b2"')
     fleet.submit(sweep, "--wait")
     (result,) = json.loads(fleet.cli("results", "list", "--json"))
     assert result["validity"] in MET_RULES

@@ -13,7 +13,7 @@ import pytest
 from agents.host.clock import AHEAD
 from controller.contracts.run import AttemptState, RunState
 from controller.store.sqlite import SqliteStore
-from tests.integration.farm import ENDLESS, training_sweep
+from tests.integration.farm import ENDLESS, short_sweep, training_sweep
 from tests.support.figures import Figure
 from tests.support.fleet import BENCHFARM, Fleet, fleet_up
 from tests.support.namespaced_hosts import Host, Program, lab
@@ -77,7 +77,7 @@ def test_times_of_a_host_whose_clock_is_an_hour_ahead_are_the_controllers(
     (line,) = fleet.head.run([BENCHFARM, "agent", "list"]).stderr.splitlines()
     assert re.search(r"on host node is 3[56]\d\d\.\d s ahead of the controller's", line)
 
-    sweep_id = fleet.submit(training_sweep("hour-ahead", devices='rack == "b2"'), "--wait")
+    sweep_id = fleet.submit(short_sweep("hour-ahead", devices='rack == "b2"'), "--wait")
     ((attempt,),) = [run.attempts for run in fleet.runs(sweep_id)]
     (result,) = json.loads(fleet.cli("results", "list", "--sweep", sweep_id, "--json"))
     assert attempt.ended_at
@@ -144,13 +144,13 @@ def test_a_host_whose_disk_is_full_says_so_and_measures_again_once_there_is_room
     shown = {d["device"]["id"]: d for d in json.loads(fleet.cli("device", "list", "--json"))}
     assert (shown[str(there)]["state"], shown[str(there)]["why"]) == ("offline", full)
 
-    fleet.submit(training_sweep("elsewhere"), "--wait")
+    fleet.submit(short_sweep("elsewhere"), "--wait")
     (run,) = fleet.runs(sweep_id)
     assert [a.state for a in run.attempts] == [AttemptState.FAILED], "it is not given to it again"
     fleet.cli("sweep", "cancel", sweep_id)
     filler.unlink()
     eventually(lambda: fleet.device_of(node) == there, "the host's device is back")
-    fleet.submit(training_sweep("room-again", devices='rack == "b2"'), "--wait")
+    fleet.submit(short_sweep("room-again", devices='rack == "b2"'), "--wait")
     with closing(SqliteStore.open_reader(fleet.home.store)) as store:
         counted = [(r.device, r.validity) for r in store.results() if r.counted]
     assert counted[-1][0] == there

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support.forked_cli import forked
 from tests.support.namespaced_hosts import Host, lab, pid_namespace
 from tests.support.processes import is_dead
 from tests.support.waiting import eventually
@@ -65,6 +66,24 @@ def test_hosts_have_their_own_processes_names_ids_and_files(two: tuple[Host, Hos
     assert two[0].path("/tmp/note").read_text() == "/root/x\n"
     two[0].path("/tmp/note").unlink()
     assert two[1].path("/tmp/note").exists()
+
+
+def test_a_core_that_one_host_holds_is_free_on_others(two: tuple[Host, Host]) -> None:
+    said = [host.run(["stat", "--format=%a %d", "/run/lock"]).stdout.split() for host in two]
+    assert [mode for mode, _ in said] == ["1777", "1777"]
+    assert len({device for _, device in said} | {str(Path("/run").stat().st_dev)}) == 3
+
+
+def test_the_command_line_is_called_on_a_host(two: tuple[Host, Host]) -> None:
+    sweep = "{name: x, workload: resnet18, stack: torch, scenario: training}"
+    two[0].path("/root/x.yaml").write_text(sweep)
+    found, missing = (
+        forked(["sweep", "validate", "x.yaml"], host.environment(), host=host.init.pid)
+        for host in two
+    )
+    assert (found.returncode, found.stderr) == (0, b"")
+    assert (missing.returncode, missing.stdout) == (2, b"")
+    assert b"No such file" in missing.stderr
 
 
 def test_a_frozen_host_goes_on_where_it_was(two: tuple[Host, Host]) -> None:

@@ -80,6 +80,19 @@ async def test_answers_queries_in_its_own_interpreter(
     assert outcome.metrics["throughput"].value > 0
 
 
+async def test_scores_a_training_in_its_own_interpreter(
+    ipex: EnvironmentFolder, tmp_path: Path
+) -> None:
+    knobs = {"threads": 1, "images": 2, "batch_size": 2, "num_classes": 2, "steps": 1}
+    sweep = builders.sweep(
+        workload="retinanet_overfit", stack="ipex", scenario="training_quality", knobs=knobs
+    )
+    (cell,) = cells_of(sweep, CATALOG)
+    outcome = await run_cell(cell, tmp_path, ipex.path.parent, 250)
+    assert isinstance(outcome, Result), outcome
+    assert outcome.reasons[-1] == "mAP is 0 after 1 steps, below 0.5"
+
+
 async def test_norms_that_are_not_there_cannot_be_swapped(
     ipex: EnvironmentFolder, tmp_path: Path
 ) -> None:
@@ -103,34 +116,40 @@ def test_primitives_are_matched_to_the_modules_that_run_them_alone(
     assert any(row.place.phase == "optimizer" and row.place.op for row in profile.kernels)
 
 
-@pytest.mark.parametrize("size", [96, 256])
-def test_ours_is_torchvision_s_with_the_same_weights(ipex: EnvironmentFolder, size: int) -> None:
-    command = [str(ipex.python), "-m", "tests.support.compare_torchvision", str(size)]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, check=True)
-    differences = json.loads(done.stdout)
-    assert set(differences) == {"cls_logits", "bbox_regression", "loss", "gradient"}
-    # fp32, and both call the same kernels in the same order: what is seen is 0.
-    assert max(differences.values()) <= 1e-4, differences
+class TestBesideTorchvision:
+    """Tested at once with those above: each starts an interpreter of IPEX's, or two."""
 
+    def test_ours_is_torchvision_s_with_the_same_weights(self, ipex: EnvironmentFolder) -> None:
+        command = [str(ipex.python), "-m", "tests.support.compare_torchvision", "96", "256"]
+        environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, check=True)
+        by_size = [json.loads(line) for line in done.stdout.splitlines()]
+        assert len(by_size) == 2
+        for differences in by_size:
+            assert set(differences) == {"cls_logits", "bbox_regression", "loss", "gradient"}
+            # fp32, and both call the same kernels in the same order: what is seen is 0.
+            assert max(differences.values()) <= 1e-4, differences
 
-def test_a_checkpoint_s_detections_are_torchvision_s(ipex: EnvironmentFolder) -> None:
-    command = [str(ipex.python), "-m", "tests.support.compare_detections"]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, check=True)
-    found = json.loads(done.stdout)
-    assert found["detections"] > 1000
-    assert found["unmatched_alone"] == 0, found
-    assert found["unmatched"] == found["tied"] <= found["detections"] / 1000, found
-    assert found["scores"] <= 1e-5, found
-    assert found["boxes_px"] <= 1e-3, found
+    def test_a_checkpoint_s_detections_are_torchvision_s(self, ipex: EnvironmentFolder) -> None:
+        command = [str(ipex.python), "-m", "tests.support.compare_detections"]
+        environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, check=True)
+        found = json.loads(done.stdout)
+        assert found["detections"] > 1000
+        assert found["unmatched_alone"] == 0, found
+        assert found["unmatched"] == found["tied"] <= found["detections"] / 1000, found
+        assert found["scores"] <= 1e-5, found
+        assert found["boxes_px"] <= 1e-3, found
 
-
-async def test_torchvision_s_trains_as_ours(ipex: EnvironmentFolder, tmp_path: Path) -> None:
-    ours, theirs = [
-        await outcome_of(tmp_path / name, ipex, implementation=name, ipex_optimize=False)
-        for name in ("benchfarm", "torchvision")
-    ]
-    assert isinstance(ours, Result), ours
-    assert isinstance(theirs, Result), theirs
-    assert theirs.metrics["loss"].samples == pytest.approx(ours.metrics["loss"].samples, rel=1e-4)
+    async def test_torchvision_s_trains_as_ours(
+        self, ipex: EnvironmentFolder, tmp_path: Path
+    ) -> None:
+        ours, theirs = [
+            await outcome_of(tmp_path / name, ipex, implementation=name, ipex_optimize=False)
+            for name in ("benchfarm", "torchvision")
+        ]
+        assert isinstance(ours, Result), ours
+        assert isinstance(theirs, Result), theirs
+        assert theirs.metrics["loss"].samples == pytest.approx(
+            ours.metrics["loss"].samples, rel=1e-4
+        )

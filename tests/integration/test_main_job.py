@@ -18,7 +18,16 @@ from controller.contracts.wire import RunEvent
 from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.rules import ALERTS, RECORDED
 from controller.runtime.prometheus import Prometheus
-from tests.integration.farm import ENDLESS, SMALLEST, TestFarm, farm_up, run, training_sweep
+from tests.integration.farm import (
+    ENDLESS,
+    SHORTEST,
+    SMALLEST,
+    TestFarm,
+    farm_up,
+    run,
+    short_sweep,
+    training_sweep,
+)
 from tests.support.figures import Figure
 from tests.support.validity import MET_RULES
 from tests.support.waiting import PATIENCE_S
@@ -82,7 +91,7 @@ def test_submitted_sweep_gives_valid_results_and_twice_adds_nothing(
 
 
 def test_again_measures_anew(farm: TestFarm) -> None:
-    sweep = json.dumps(training_sweep("again", 1))
+    sweep = json.dumps(short_sweep("again"))
     outputs = [
         farm.cli("sweep", "submit", "-", *options, stdin=sweep).out
         for options in ((), ("--again",))
@@ -156,7 +165,7 @@ def test_failing_cell_is_recorded_with_blame_and_the_sweep_goes_on(farm: TestFar
         "fine": {"steps": 2, "threads": 1},
     }
     slow = farm.submit(training_sweep("slow", ENDLESS, deadline_s=5))
-    mixed = farm.submit(training_sweep("mixed", knobs=SMALLEST, recipes=recipes))
+    mixed = farm.submit(short_sweep("mixed", knobs=SHORTEST, recipes=recipes))
     assert [farm.cli("sweep", "watch", sweep_id).status for sweep_id in (slow, mixed)] == [1, 1]
     states = [run.state for run in farm.runs(slow) + farm.runs(mixed)]
     assert states == [RunState.FAILED] * 3 + [RunState.DONE]
@@ -177,7 +186,7 @@ def failures_of(farm: TestFarm, sweep_id: str) -> list[dict[str, str]]:
 
 def test_ray_job_submit_tells_the_outcome(farm: TestFarm, tmp_path: Path) -> None:
     good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
-    good.write_text(json.dumps(training_sweep("ray-job", 1)))
+    good.write_text(json.dumps(short_sweep("ray-job")))
     bad.write_text("name: x\n")
     assert ray_job(farm, good) == 0
     assert ray_job(farm, bad) != 0
@@ -205,7 +214,7 @@ def test_second_farm_beside_the_first_and_results_after_its_end(
         }
         assert rules == {alert.name for alert in ALERTS} | {str(metric) for metric in RECORDED}
         assert exporters(second) == {"127.0.0.2"}
-        sweep = training_sweep("second", 1)
+        sweep = short_sweep("second")
         sweep_id = second.submit(sweep)
         assert second.cli("sweep", "watch", sweep_id).status == 0
     (result,) = second.cli("results", "list", "--json").json

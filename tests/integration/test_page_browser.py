@@ -17,7 +17,7 @@ from tests.support.chromium import chromium
 from tests.support.figures import Figure
 from tests.support.opened_pages import Opened, listening
 from tests.support.page import Farm, farm_with_page, page_served
-from tests.support.page_store import add_hostile, add_large, runs_in
+from tests.support.page_store import add_files, add_hostile, add_large, runs_in
 
 pytestmark = pytest.mark.integration
 
@@ -35,6 +35,7 @@ SETTLED = """new Promise(resolve => {
 """Whoever hears of another theme in the next frame has drawn its charts again."""
 PATHS = (
     *("/", "/sweeps", "/sweeps/{sweep}", "/results", "/runs/{result}", "/runs/{failed}"),
+    "/runs/{result}/profile",
     *("/compare?device=host-1", "/devices/phone-1", "/search?q=host"),
 )
 FIRST_PAINT = """new Promise(resolve => {
@@ -68,6 +69,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     home = prepared(tmp_path_factory.mktemp("page") / "home")
     record = add_hostile(home)
     runs = [run.run_id for run in runs_in(record)]
+    add_files(home, runs[0])
     names = ("result", "invalid", "failed", "leased", "queued")
     with farm_with_page(home) as farm:
         yield Shown(farm, {"sweep": record.sweep_id, **dict(zip(names, runs, strict=False))})

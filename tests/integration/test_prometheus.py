@@ -18,7 +18,7 @@ from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.prometheus_config import http_discovery
 from controller.runtime.prometheus import Prometheus
 from controller.store.sqlite import SqliteStore
-from tests.integration.farm import ENDLESS, TestFarm, training_sweep
+from tests.integration.farm import ENDLESS, TestFarm, short_sweep, training_sweep
 from tests.support.figures import Figure
 from tests.support.prometheus import EVERY_SECOND, running_prometheus
 from tests.support.waiting import eventually
@@ -81,7 +81,7 @@ def test_a_live_run_changes_while_it_lives_and_is_gone_after_it(
 
 
 def test_what_a_run_leaves_is_what_the_store_has(farm: TestFarm, prometheus: Prometheus) -> None:
-    sweep_id = farm.submit(training_sweep("counted"))
+    sweep_id = farm.submit(short_sweep("counted"))
     assert farm.cli("sweep", "watch", sweep_id).status == 0
     (run,) = farm.runs(sweep_id)
     device = run.attempts[-1].device_id

@@ -19,6 +19,7 @@ from tests.integration.farm import (
     TestFarm,
     cmdline,
     farm_up,
+    short_sweep,
     training_sweep,
 )
 from tests.support.shadowing_folder import ShadowingFolder
@@ -103,7 +104,7 @@ def farm(planted: ShadowingFolder, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.mark.integration
 @pytest.mark.farm
 def test_no_process_of_a_farm_does(farm: TestFarm, planted: ShadowingFolder) -> None:
-    sweep = farm.submit(training_sweep("planted"))
+    sweep = farm.submit(short_sweep("planted"))
     waited = farm.cli("sweep", "watch", sweep)
     assert (planted.imported, waited.status) == ([], 0), waited.err
 

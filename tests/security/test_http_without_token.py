@@ -23,7 +23,7 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from controller.api.server import ApiOptions as TeamOptions
+from controller.api.options import ApiOptions as TeamOptions
 from controller.api.server import serve_api as serve_team_api
 from controller.contracts.errors import UserError
 from controller.metrics import web_server

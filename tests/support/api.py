@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,19 +16,24 @@ import httpx
 import jsonschema
 
 from controller.api.description import description
+from controller.api.options import ApiOptions
 from controller.api.rates import Rate
 from controller.api.routes import PREFIX
-from controller.api.server import ApiOptions, serve_api
+from controller.api.server import serve_api
 from controller.contracts.records import Scope, Token
 from controller.metrics.exporter import LOOPBACK
 from controller.platform.atomic import write_private
 from controller.runtime.addresses import Address
 from controller.runtime.home import Home
 from controller.store.sqlite import SqliteStore
-from tests.support.sample_store import fill
+from tests.support.artefacts import fill_artefacts
+from tests.support.sample_store import make
+from tests.support.store_examples import runs_for, sweep_record
 from tests.support.waiting import PATIENCE_S
 
 VERSION: Final = "0.2.0"
+RUN: Final = runs_for(sweep_record(generation=2, repeats=12))[0].run_id
+"""The run that has artefacts."""
 ADMIN_TOKEN: Final = "ad" * 32
 SECRETS: Final[Mapping[Scope, str]] = {
     Scope.VIEWER: "5e" * 32,
@@ -89,9 +95,10 @@ def prepared(folder: Path, *, sweeps: int = 4) -> Home:
     """Return a home with a filled store, a token of each scope and the farm's own token."""
     home = Home(folder)
     folder.mkdir(mode=0o700, exist_ok=True)
+    if sweeps:
+        make(home.store, sweeps)
+        fill_artefacts(home.artefacts, RUN)
     with closing(SqliteStore.open(home.store)) as store:
-        if sweeps:
-            fill(store, sweeps)
         for scope, secret in SECRETS.items():
             token = Token(name=scope, digest=digest_of(secret), created_at=1.0, scope=scope)
             store.save_token(token)
@@ -135,11 +142,18 @@ async def _serve(
         await server.cleanup()
 
 
+@cache
+def _document() -> dict[str, Any]:
+    """Return the description, made once: not before a test asks, as each process collects them."""
+    return description(VERSION)
+
+
 class Described:
     """The description, which says of an answer whether it is documented."""
 
-    def __init__(self) -> None:
-        self.document = description(VERSION)
+    @property
+    def document(self) -> dict[str, Any]:
+        return _document()
 
     def objection(self, method: str, route: str, answer: httpx.Response) -> str:
         """Return what is not documented about an answer; "" if all is. route: with `{…}`."""

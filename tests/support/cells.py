@@ -22,7 +22,7 @@ from controller.contracts.sweep import Cell
 from controller.contracts.sweep_file import parse_sweep
 from controller.contracts.wire import WorkerSpec
 from controller.scheduling.expansion import cells_of
-from controller.scheduling.program import program_of
+from controller.scheduling.program import completed, program_of
 from tests.support import builders
 from tests.support.processes import OWNER
 
@@ -46,6 +46,7 @@ async def run_cell(
     the cell's.
     """
     folder.mkdir(exist_ok=True)
+    cell = completed(cell, CATALOG)  # as the controller does
     program = program_of(cell, CATALOG)
     if builder:
         program = program.model_copy(update={"builder": builder})

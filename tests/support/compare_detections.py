@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -107,29 +108,43 @@ def compare(path: Path, classes: int, backbone: str) -> dict[str, float]:
     workload = RetinaNetTraining(**retinanet_arguments(image_size=SIDE, batch_size=1, **knobs))
     mine, reference = workload.build_model().eval(), theirs(path, classes, backbone)
     whole, alone = Compared(), Compared()
-    for image in scenes():
+    images = scenes()
+    levels = Levels.of(reference, images[0])  # all are of one size
+    for image in images:
         outputs = mine(image[None])
         (rows,) = workload.answers(outputs)
         (told,) = reference([image])
         whole.add(rows, detection_rows(told["boxes"], told["labels"], told["scores"]))
-        alone.add(rows, their_detections(reference, image, outputs))
+        alone.add(rows, their_detections(reference, levels, outputs))
     return {**vars(whole), "unmatched_alone": alone.unmatched}
 
 
-def their_detections(reference: RetinaNet, image: Tensor, outputs: HeadOutputs) -> Tensor:
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """What torchvision's post-processing has to know of images of one size."""
+
+    sizes: list[int]
+    """Anchors of each level of the pyramid."""
+    anchors: list[list[Tensor]]
+    image_sizes: list[tuple[int, int]]
+
+    @classmethod
+    def of(cls, reference: RetinaNet, image: Tensor) -> Levels:
+        images, _ = reference.transform([image])
+        features = list(reference.backbone(images.tensors).values())
+        sides = [feature.shape[-2] * feature.shape[-1] for feature in features]
+        sizes = [side * reference.anchor_generator.num_anchors_per_location()[0] for side in sides]
+        anchors = reference.anchor_generator(images, features)
+        return cls(sizes, [list(torch.split(one, sizes)) for one in anchors], images.image_sizes)
+
+
+def their_detections(reference: RetinaNet, levels: Levels, outputs: HeadOutputs) -> Tensor:
     """Return what torchvision's post-processing makes of our heads' outputs for one image."""
-    images, _ = reference.transform([image])
-    features = list(reference.backbone(images.tensors).values())
-    sides = [feature.shape[-2] * feature.shape[-1] for feature in features]
-    sizes = [side * reference.anchor_generator.num_anchors_per_location()[0] for side in sides]
-    anchors = [
-        list(torch.split(one, sizes)) for one in reference.anchor_generator(images, features)
-    ]
     by_level = {
-        "cls_logits": list(torch.split(outputs.cls_logits, sizes, dim=1)),
-        "bbox_regression": list(torch.split(outputs.bbox_regression, sizes, dim=1)),
+        "cls_logits": list(torch.split(outputs.cls_logits, levels.sizes, dim=1)),
+        "bbox_regression": list(torch.split(outputs.bbox_regression, levels.sizes, dim=1)),
     }
-    (told,) = reference.postprocess_detections(by_level, anchors, images.image_sizes)
+    (told,) = reference.postprocess_detections(by_level, levels.anchors, levels.image_sizes)
     return detection_rows(told["boxes"], told["labels"], told["scores"])
 
 

@@ -1,6 +1,7 @@
-"""`python -m tests.support.compare_torchvision SIZE`: ours and torchvision's RetinaNet, one step.
+"""`python -m tests.support.compare_torchvision SIZE…`: ours and torchvision's RetinaNet, one step.
 
-Runs in the environment of stack ipex, where torchvision is. Prints relative differences as JSON.
+Runs in the environment of stack ipex, where torchvision is. Prints relative differences as JSON, a
+line for each image size.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ def gradients(model: nn.Module) -> dict[str, Tensor]:
     return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
 
-def main() -> None:
-    ours = TrainedLooking(**retinanet_arguments(image_size=int(sys.argv[1]), batch_size=2))
+def compare(size: int) -> dict[str, float]:
+    """Return the relative differences of one step."""
+    ours = TrainedLooking(**retinanet_arguments(image_size=size, batch_size=2))
     theirs = TorchvisionTraining(ours)
     batch, model, reference = ours.batch(0), ours.build_model(), theirs.build_model()
 
@@ -57,13 +59,17 @@ def main() -> None:
     torch.autograd.backward([loss, expected_loss])
     mine, wanted = gradients(model), gradients(reference)
     assert mine.keys() == wanted.keys()
-    differences = {
+    return {
         "cls_logits": difference(outputs.cls_logits, expected["cls_logits"]),
         "bbox_regression": difference(outputs.bbox_regression, expected["bbox_regression"]),
         "loss": difference(loss, expected_loss),
         "gradient": max(difference(mine[name], wanted[name]) for name in wanted),
     }
-    sys.stdout.write(json.dumps(differences) + "\n")
+
+
+def main() -> None:
+    for size in map(int, sys.argv[1:]):
+        sys.stdout.write(json.dumps(compare(size)) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -14,6 +15,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 COPIED = ("controller", "agents", "models", "kernels", "tests/support", "tests/conftest.py")
 COPIED_TESTS = ("tests/unit/kernels/conftest.py", "tests/unit/kernels/test_operators.py")
+
+_THREADS = {name: text for name, text in os.environ.items() if name.startswith("OMP_")}
+"""Threads beyond the tests' own would spin for a core that others have."""
+BEING_WRITTEN = shutil.ignore_patterns("*.pyc.*")
+"""Bytecode is copied, too: it is as valid there."""
 
 _FILE = re.compile(r"`(?P<path>[\w./-]+)`:\n\n```\w+\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -39,10 +45,11 @@ class Project:
         self, *arguments: str, given: str | None = None, **environ: str
     ) -> subprocess.CompletedProcess[str]:
         """Run its Python with arguments; `given` is standard input."""
+        home = str(self.folder / "home")
         return subprocess.run(
             [str(self._python), "-P", *arguments],
             cwd=self.folder,
-            env={"PATH": "/usr/bin:/bin", "BENCHFARM_HOME": str(self.folder / "home"), **environ},
+            env={**_THREADS, "PATH": "/usr/bin:/bin", "BENCHFARM_HOME": home, **environ},
             input=given,
             capture_output=True,
             text=True,
@@ -71,7 +78,7 @@ def copy_project(folder: Path) -> Project:
         source, target = ROOT / name, folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, target, ignore=BEING_WRITTEN)
         else:
             shutil.copy2(source, target)
     shutil.copy2(ROOT / "pyproject.toml", folder)

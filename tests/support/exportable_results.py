@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from controller.cli.results_submission import export_app_json, export_tree
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import DeviceKind
 from controller.contracts.manifests import defaults_of
@@ -12,6 +14,7 @@ from controller.contracts.result import Measurement, Validity
 from controller.contracts.units import Unit
 from controller.imported.tasks import ACCURACY_METRIC
 from controller.loadgen import logs
+from tests.support.artefacts import Head, bring_home
 from tests.support.published_trees import facts_of, log_of, put, summary_of
 
 LOADGENS = {"single_stream": "SingleStream", "offline": "Offline"}
@@ -82,3 +85,15 @@ def phone_result(
         "artefacts": {name: str(path) for name, path in files.items()},
     }
     return StoredResult.model_validate({**told, **changes})
+
+
+def write_tree(results: Sequence[StoredResult], output: Path) -> None:
+    """Export a tree beside the folder of results whose logs the head has got meanwhile."""
+    bring_home(output.parent)
+    export_tree(Head(output.parent), results, output)
+
+
+def write_app_json(results: Sequence[StoredResult], output: Path) -> None:
+    """Export the app's JSON in the same way."""
+    bring_home(output.parent)
+    export_app_json(Head(output.parent), results, output)

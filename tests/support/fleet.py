@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -14,7 +15,10 @@ from controller.platform.atomic import write_private
 from controller.runtime.home import Home
 from controller.runtime.watch import runs_of
 from controller.store.sqlite import SqliteStore
+from tests.support.forked_cli import forked
 from tests.support.namespaced_hosts import Host, Program
+from tests.support.processes import give_way
+from tests.support.waiting import eventually
 
 BENCHFARM = str(Path(sys.executable).with_name("benchfarm"))
 HOME = Path("/root/.benchfarm")
@@ -37,10 +41,18 @@ class Fleet:
         return cls(head, home)
 
     def cli(self, *arguments: str) -> str:
-        """Run benchfarm on the head; it is to succeed."""
-        said = self.head.run([BENCHFARM, *arguments])
+        """Run benchfarm on the head, as installed if it starts or ends a farm; it is to succeed."""
+        said = self.called(*arguments)
         assert said.returncode == 0, said.stderr
         return said.stdout
+
+    def called(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run benchfarm on the head."""
+        if arguments[0] in ("up", "down"):
+            return self.head.run([BENCHFARM, *arguments])
+        done = forked(arguments, self.head.environment(), host=self.head.init.pid)
+        out, err = done.stdout.decode(), done.stderr.decode()
+        return subprocess.CompletedProcess(done.args, done.returncode, out, err)
 
     def join(self, host: Host, *options: str, **environment: str) -> Program:
         """Start an agent on a host; it joins in its own time."""
@@ -82,3 +94,12 @@ def fleet_up(head: Host, *options: str) -> Iterator[Fleet]:
     fleet = Fleet.of(head)
     fleet.cli("up", "--listen", head.address, *options)
     yield fleet
+
+
+def let_wait(host: Host) -> None:
+    """Wait for a host's worker, which measures endlessly, and leave the machine to others.
+
+    What is shown is that its run is leased, not how fast it is.
+    """
+    for worker in eventually(lambda: host.processes("agents.worker"), "its worker runs"):
+        give_way(worker)

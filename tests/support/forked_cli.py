@@ -8,6 +8,7 @@ their own program again: up, agent start.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import json
 import os
@@ -23,6 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from controller.cli.main import main
+from controller.contracts.catalog import load_catalog
 from controller.platform.programs import python_module
 from tests.support.waiting import COMMAND_S
 
@@ -30,6 +32,8 @@ LOADED = ("agent", "device", "models", "phone", "results", "sweep")
 """The modules of what is called most; others are loaded by the forks that need them."""
 MOST = 1 << 20
 """Bytes of a call: its words and its environment."""
+SPACES = ("net", "uts", "pid", "mnt")
+"""What a host has of its own; setns(2)."""
 LINE = 20
 """Bytes of each number that is told of a fork."""
 
@@ -39,12 +43,15 @@ def forked(
     environ: Mapping[str, str],
     stdin: bytes = b"",
     timeout_s: float = COMMAND_S,
+    host: int = 0,
 ) -> subprocess.CompletedProcess[bytes]:
     """Call the command line in this folder; return its status and what it printed.
 
+    host: a process of a host of namespaced_hosts, on which it is called in its user's folder.
     Raises subprocess.TimeoutExpired; it has then been killed.
     """
-    call = json.dumps([list(arguments), dict(environ), str(Path.cwd())]).encode()
+    folder = environ["HOME"] if host else str(Path.cwd())
+    call = json.dumps([list(arguments), dict(environ), folder, host]).encode()
     answer, answering = os.pipe()
     with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
         given.write(stdin)
@@ -94,9 +101,14 @@ def _forks() -> socket.socket:
 
 
 def serve(calls: socket.socket) -> None:
-    """Fork for each call until nobody can call any more; returns in a fork, too, after its call."""
+    """Fork for each call until nobody can call any more; returns in a fork, too, after its call.
+
+    Forks find the project's own manifests parsed, by their content.
+    """
     for module in LOADED:
         import_module(f"controller.cli.{module}")
+    os.environ["BENCHFARM_MODELS"] = os.devnull  # no user's
+    load_catalog()
     assert len([*Path("/proc/self/task").iterdir()]) == 1, "a fork has no other threads"
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forks are waited for by their own parents
@@ -115,6 +127,9 @@ def serve(calls: socket.socket) -> None:
 def _answer(call: bytes, files: Sequence[int]) -> None:
     """Run a call in a fork, which returns from here as at the end of a program, and tell of it."""
     *standard, answering = files
+    arguments, environ, folder, host = json.loads(call)
+    if host:
+        _enter(host)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     pid = os.fork()
     if pid:
@@ -126,12 +141,22 @@ def _answer(call: bytes, files: Sequence[int]) -> None:
         os.dup2(file, number)
     for file in files:
         os.close(file)
-    arguments, environ, folder = json.loads(call)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environ)
     sys.argv = ["benchfarm", *arguments]
     main()
+
+
+def _enter(host: int) -> None:
+    """Move into a process's namespaces; into that of its process ids, the next fork does."""
+    spaces = [os.open(f"/proc/{host}/ns/{name}", os.O_RDONLY) for name in SPACES]
+    library = ctypes.CDLL(None, use_errno=True)
+    for space in spaces:
+        if library.setns(space, 0):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        os.close(space)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ HOME = Path("/root")
 DISK_BYTES = 2 << 30
 BUILDS = cache_folder()
 """Bundles take minutes to build: this machine's are the hosts', too."""
+NO_MORE: Mapping[str, str] = {}
 _STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
 _SWITCH = "ip link add br0 type bridge && ip link set br0 up && echo ready && read -r _"
 _HOST = r"""
@@ -48,6 +49,7 @@ hide() {  # a directory gets a file system of its own; what is kept of it is put
 mount -n -t proc proc /proc
 [[ ! -e /etc/machine-id ]] || mount -n --bind "$stage.machine-id" /etc/machine-id
 hide /run 64m 755
+mkdir -m 1777 /run/lock  # its cores are no other host's
 hide /dev/shm 1g 1777
 hide /root "$disk" 700 "$@"
 hide /tmp 2g 1777 "$@"
@@ -104,7 +106,7 @@ class Host:
         """Run a command to its end; the caller looks at its status."""
         return subprocess.run(
             [*self._enter(), *command],
-            env=self._environment(environment),
+            env=self.environment(environment),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -117,7 +119,7 @@ class Host:
         with log.open("wb") as output:
             entrance = subprocess.Popen(
                 [*self._enter(), *command],
-                env=self._environment(environment),
+                env=self.environment(environment),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -200,7 +202,8 @@ class Host:
         entrance = ("--target", str(self.init.pid), "--net", "--pid", "--mount", "--uts")
         return ["nsenter", *entrance, f"--wd={HOME}"]
 
-    def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
+    def environment(self, more: Mapping[str, str] = NO_MORE) -> dict[str, str]:
+        """Return the environment of what is run on the host, with some more variables."""
         bare = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "BENCHFARM_"))}
         programs = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
         return {**bare, "HOME": str(HOME), "PATH": programs, "TMPDIR": "/tmp", **more}

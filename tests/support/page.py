@@ -10,7 +10,8 @@ from typing import TypeVar
 
 import httpx
 
-from controller.api.server import ApiOptions, serve_api
+from controller.api.options import ApiOptions
+from controller.api.server import serve_api
 from controller.contracts.records import Scope
 from controller.metrics.exporter import LOOPBACK
 from controller.page.site import Site

@@ -72,7 +72,9 @@ const paint = (colours) => {
   return [...brush.getImageData(0, 0, 1, 1).data].slice(0, 3);
 };
 const behind = (element) => {
-  const colours = [];
+  // Texts of a donut and of a tree lie on their slice, which is beside them in SVG.
+  const slice = element instanceof SVGElement && element.closest(".slice")?.querySelector("path");
+  const colours = slice ? [getComputedStyle(slice).fill] : [];
   for (let e = element; e; e = e.parentElement) colours.push(getComputedStyle(e).backgroundColor);
   return colours;
 };

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from controller.contracts.annotations import Note, SweepAnnotations
@@ -19,12 +21,19 @@ from controller.contracts.records import SweepRecord
 from controller.contracts.result import Failure, Result, Validity
 from controller.contracts.run import Run
 from controller.contracts.sweep import Cell, Sweep
+from controller.profiles.files import write
+from controller.profiles.model import Profile
 from controller.runtime.home import Home
 from controller.scheduling.binding import runs_of
+from controller.store.artefacts.folder import FolderArtefacts
 from controller.store.sqlite import SqliteStore
+from tests.support.artefacts import LOG, artefact, send
+from tests.support.planted_profile import kernel, profile, step
 from tests.support.store_examples import AGENT, CPU, PHONE, failure, grant, report, result
 
 HOSTILE: Final = "</title></script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202e"
+MARKUP: Final = "<img src=x onerror=alert(2)>\"'&"
+"""For names that have to be printable."""
 REPEATS: Final = 50
 """Of each cell of a sweep of a large store."""
 BATCH: Final = 2000
@@ -142,3 +151,19 @@ def _add_sweep(
                 for change in leased
             ]
         )
+
+
+def hostile_profile() -> Profile:
+    """Return a profile with a module, an op and a kernel of texts that try to be markup."""
+    return profile([*step(), kernel(f"aten::{MARKUP}", 0.5, module=MARKUP)])
+
+
+def add_files(home: Home, run_id: str) -> None:
+    """Store on the head what a profiled run left: a log of such a name, and a profile."""
+    store = FolderArtefacts(home.artefacts, room_bytes=0)
+    with closing(store), TemporaryDirectory() as folder:
+        send(store, artefact(LOG, f"{MARKUP}.txt", run_id), LOG)
+        write(hostile_profile(), Path(folder))
+        for file in sorted(Path(folder).iterdir()):
+            content = file.read_bytes()
+            send(store, artefact(content, f"profile/{file.name}", run_id), content)

@@ -76,12 +76,13 @@ class Interrupted(Exception):
 def parts_of(markers: str) -> tuple[Part, ...]:
     """Return the parts of the tests that have these markers."""
     workers = min(4, 2 * len(os.sched_getaffinity(0)))
-    at_once = (f"--numprocesses={workers}", "--dist=loadscope")
-    farms = ("--numprocesses=2", "--dist=loadscope")
+    modules = ("--dist=loadscope", "--no-loadscope-reorder")  # in the order of slowest.py
+    at_once = (f"--numprocesses={workers}", *modules)
+    farms = ("--numprocesses=2", *modules)
     return (
         Part(
             "at once",
-            (*_of(f"{markers} and not farm and not alone"), *at_once, "--no-loadscope-reorder"),
+            (*_of(f"{markers} and not farm and not alone"), *at_once),
             {"OMP_NUM_THREADS": "1"},
         ),
         Part("farms", (*_of(f"{markers} and farm"), *farms)),

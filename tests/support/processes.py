@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 
@@ -14,6 +15,7 @@ from tests.support.waiting import eventually
 OWNER = f"test-agent-{os.getpid()}"
 """The agent whose workers a test starts; tests that run beside it have another."""
 LOOK_S = 0.01
+LEAST_NICE = 19
 
 
 def is_dead(process: psutil.Process) -> bool:
@@ -37,3 +39,14 @@ def idle_process(env: Mapping[str, str] | None = None) -> Iterator[subprocess.Po
             yield process
         finally:
             process.kill()
+
+
+def give_way(process: psutil.Process) -> None:
+    """Let a process compute only while nothing else wants to: one that is there to be waited for.
+
+    Linux may weigh sessions, and a process only within its own; proc_pid_autogroup(5).
+    """
+    process.nice(LEAST_NICE)
+    session = Path(f"/proc/{process.pid}/autogroup")
+    if session.exists():
+        session.write_text(str(LEAST_NICE))

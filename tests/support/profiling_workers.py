@@ -90,6 +90,8 @@ class Watching:
     """A primitive that the replay runs, and its seconds."""
     windows: int = 1
     """How many windows of steps a watched run had."""
+    gflops: float = 200.0
+    """Of a matrix product beside the traced steps."""
     parts: list[str] = field(default_factory=list)
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
@@ -101,6 +103,9 @@ class Watching:
         folder = Path(spec.artefact_dir)
         result = stepped(*self.steps or (self.step_s,))
         result = result.model_copy(update={"environment": {WINDOWS: self.windows}})
+        if spec.profile_pass == "trace":
+            environment = {**result.environment, "matmul_gflops": self.gflops}
+            result = result.model_copy(update={"environment": environment})
         if spec.profile_pass == self.disturbed:
             told = {"validity": self.validity, "reasons": ("others were busy",)}
             result = result.model_copy(update=told)

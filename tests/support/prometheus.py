@@ -22,7 +22,8 @@ UNPACKED = Path(__file__).parents[2] / ".deps/root/usr/bin"
 """Where `make setup` puts Debian's prometheus; tests find it without `.deps/env`, too."""
 EVERY_SECOND = Intervals(agent_s=1.0, controller_s=1.0)
 AT_EASE = Intervals(agent_s=5.0, controller_s=5.0)
-"""For a generated fleet: scraped every second, its rules would take all of a small machine."""
+"""For a generated fleet: scraped every second, its rules would take all of a small machine, and a
+scrape that is late beside other tests would be missed."""
 
 
 def with_programs(environ: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -124,6 +124,9 @@ class Phone:
         await connect(self.server, self.running.address)
         await self.remote.clean()
         await self.remote.run(("rm", "-rf", str(self.remote.folder)), PATIENCE_S)
+        await (
+            self.place.until_quiet()
+        )  # an old daemon tells the end of a program before its shell's
 
 
 class Heard:

@@ -10,7 +10,7 @@ from torch.nn import Module
 from torch.optim import Optimizer
 
 from agents.backends.torch_eager.backend import TorchEager
-from agents.stacks.compiler import require_compiler
+from agents.host.compiler import require_compiler
 from controller.contracts.base import Scalar
 from controller.contracts.result import Environment
 from models.inference import InferenceWorkload

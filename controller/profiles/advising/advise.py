@@ -12,7 +12,8 @@ from controller.profiles.model import Profile
 RULES: tuple[Callable[[Seen], Claim | None], ...] = (
     *(work.layout, work.reorders, work.fallback, work.precision, work.hidden_isa, work.frozen),
     *(work.norms, work.relu, work.optimizer, work.loss, work.tiny),
-    *(running.malloc, running.fragmentation, running.threads, running.waiting, running.loading),
+    *(running.malloc, running.page_faults, running.fragmentation, running.threads),
+    *(running.waiting, running.loading),
 )
 LEAST_SHARE = 0.01
 """Share of the step below which nothing is advised."""

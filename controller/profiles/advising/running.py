@@ -15,6 +15,9 @@ FRAGMENTED = 0.1
 MAPPED_BYTES = 2**25
 """glibc maps and unmaps every block above it: mallopt(3), the most that M_MMAP_THRESHOLD grows to
 by itself."""
+MANY_FAULTS = 1000.0
+"""Page faults a step, 4 MiB: models that reuse their memory have a few dozen."""
+NO_PHASE = "no phase"
 CANDIDATES = 3
 """Candidates for fusing that are named."""
 
@@ -43,14 +46,49 @@ def threads(seen: Seen) -> Claim | None:
 def malloc(seen: Seen) -> Claim | None:
     """Large tensors from a glibc that unmaps them, so that each is faulted in again.
 
-    Faults are not in a profile: at most all is saved that is above copying the kernel's inputs.
+    Where page faults were not counted, at most all is saved that is above copying the inputs.
     """
     if seen.knobs.get("malloc") != "glibc":
         return None
+    if seen.summary.counters:
+        return _faulting(seen, Rule.MALLOC, knob("malloc", "glibc-tuned"))
     found = seen.where(lambda part: _is_large(part) and not is_product(part))
     told = f"glibc unmaps blocks above 32 MiB; {seen.calls(found):g} calls are on larger tensors"
     shares = {i: (0.0, above_copy(seen, seen.parts[i])) for i in found}
     return Claim(Rule.MALLOC, told, knob("malloc", "glibc-tuned"), shares)
+
+
+def page_faults(seen: Seen) -> Claim | None:
+    """Memory that is faulted in again in every step, though malloc is not glibc's untuned one."""
+    if seen.knobs.get("malloc") == "glibc":
+        return None
+    remedy = setting("keep tensors for the next step instead of allocating them anew")
+    if seen.knobs.get("huge_pages") is False:
+        remedy = knob("huge_pages", value=True)
+    return _faulting(seen, Rule.PAGE_FAULTS, remedy)
+
+
+def _faulting(seen: Seen, rule: Rule, remedy: Remedy) -> Claim | None:
+    """Phases with many page faults, as counted.
+
+    At most the kernel's CPU time is saved, if one thread has it; at least nothing, since the kernel
+    has other work, too.
+    """
+    counters = seen.summary.counters
+    found = [
+        phase
+        for phase in (counters.phases if counters else ())
+        if phase.minor_faults >= MANY_FAULTS and phase.seconds > 0
+    ]
+    most = {phase.phase: min(1.0, phase.system_s / phase.seconds) for phase in found}
+    parts = seen.where(lambda part: part.row.place.phase in most)
+    told = (
+        f"{sum(phase.minor_faults for phase in found):.0f} page faults a step in "
+        f"{', '.join(phase.phase or NO_PHASE for phase in found)}; the kernel takes "
+        f"{sum(phase.system_s for phase in found) * 1000:.3g} ms of CPU time there"
+    )
+    shares = {i: (0.0, most[seen.parts[i].row.place.phase]) for i in parts}
+    return Claim(rule, told, remedy, shares)
 
 
 def _is_large(part: Part) -> bool:

@@ -12,7 +12,7 @@ TOLD_BY: Final[Mapping[Cause, tuple[str, ...]]] = {
     Cause.MODEL: ("model_sha256", "weights", "weights_sha256", "workload_package", "input_type"),
     Cause.DATA: (
         *("dataset_checksums", "inputs_digest", "performance_samples", "sample_bytes"),
-        *("data_sha256", "data_images", "data_boxes"),
+        *("data_sha256", "data_images", "data_boxes", "data_tokens", "data_sequences"),
     ),
     Cause.DELEGATE: (
         *("delegate", "delegated_nodes", "graph_nodes", "delegate_partitions"),

@@ -10,14 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import unescape
 from textwrap import wrap
-from typing import Any, Literal
-
-import plotly.graph_objects as go
+from typing import Any, Literal, TypeAlias
 
 from controller.contracts.units import Unit
 from controller.reports.html.text import escape
 
 Tone = Literal["best", "reference", "plain"]
+Trace: TypeAlias = Mapping[str, Any]
+"""A trace in plotly.js's format, with its `type`."""
+Layout: TypeAlias = Mapping[str, Any]
+"""A layout in plotly.js's format."""
 _COLOURS: Mapping[Tone, str] = {
     "best": "var(--accent)",
     "reference": "var(--reference)",
@@ -100,7 +102,8 @@ def points_chart(
     """Draw one point a row, top to bottom, with intervals; a dashed line marks a target."""
     values = [point.value * axis.factor for point in points]
     ends = [point.interval or (point.value, point.value) for point in points]
-    trace = go.Scatter(
+    trace = trace_of(
+        "scatter",
         x=values,
         y=list(range(len(points))),
         mode="markers",
@@ -127,7 +130,8 @@ def points_chart(
 
 def bars_chart(anchor: str, title: str, caption: str, bars: Sequence[Point], axis: Axis) -> Chart:
     """Draw one bar a row from zero, top to bottom, to the left if it is negative."""
-    trace = go.Bar(
+    trace = trace_of(
+        "bar",
         x=[bar.value * axis.factor for bar in bars],
         y=list(range(len(bars))),
         orientation="h",
@@ -151,9 +155,10 @@ def boxes_chart(anchor: str, title: str, caption: str, boxes: Sequence[Box], axi
     return _in_rows(anchor, title, caption, labels, traces, axis, spans)
 
 
-def _boxes(placed: Sequence[tuple[int, Box]], tone: Tone, factor: float) -> Any:  # noqa: ANN401 - plotly has no types
+def _boxes(placed: Sequence[tuple[int, Box]], tone: Tone, factor: float) -> Trace:
     names = ("lowerfence", "q1", "median", "q3", "upperfence")
-    return go.Box(
+    return trace_of(
+        "box",
         orientation="h",
         y=[row for row, _ in placed],
         **{name: [box.quantiles[n] * factor for _, box in placed] for n, name in enumerate(names)},
@@ -169,7 +174,7 @@ def _in_rows(
     title: str,
     caption: str,
     labels: Sequence[str],
-    traces: Sequence[Any],
+    traces: Sequence[Trace],
     axis: Axis,
     spans: Sequence[float],
 ) -> Chart:
@@ -178,8 +183,7 @@ def _in_rows(
     height = _AROUND_PX + _ROW_PX * len(labels) + _LINE_PX * len(lines)
     letters = max(len(unescape(line)) for line in lines)
     log = min(spans) > 0 and max(spans) / min(spans) > _LOG_FROM
-    layout = theme_layout()
-    layout.update(
+    layout = layout_of(
         height=height,
         margin={
             "l": _LETTER_PX * letters + 12,
@@ -201,11 +205,25 @@ def _in_rows(
             "zeroline": False,
         },
     )
-    return Chart(anchor, title, caption, height, go.Figure(traces, layout).to_plotly_json())
+    return Chart(anchor, title, caption, height, figure_of(traces, layout))
 
 
-def theme_layout() -> go.Layout:
-    """Return the base layout of all charts: the page's colours, and no zoom."""
+def trace_of(kind: str, **own: object) -> Trace:
+    """Return a trace of a kind that plotly.js has, with its attributes.
+
+    Figures are made without plotly's own classes, which check every attribute again: they take
+    most of the time of a page. tests/unit/reports has them check every chart.
+    """
+    return {"type": kind, **own}
+
+
+def figure_of(traces: Sequence[Trace], layout: Layout) -> Mapping[str, Any]:
+    """Return a figure in plotly.js's format."""
+    return {"data": [*traces], "layout": layout}
+
+
+def layout_of(**own: object) -> Layout:
+    """Return the layout of a chart: what all have (the page's colours, no zoom), and its own."""
     axis = {
         "fixedrange": True,
         "gridcolor": "var(--line)",
@@ -213,25 +231,36 @@ def theme_layout() -> go.Layout:
         "linecolor": "var(--line)",
         "ticks": "",
     }
-    return go.Layout(
-        template=go.layout.Template(),
-        font={"color": "var(--ink)", "size": 12, "family": "system-ui, sans-serif"},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        hoverlabel={
+    shared: dict[str, Any] = {
+        "font": {"color": "var(--ink)", "size": 12, "family": "system-ui, sans-serif"},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "hoverlabel": {
             "bgcolor": "var(--surface)",
             "bordercolor": "var(--muted)",
             "font": {"color": "var(--ink)"},
         },
-        showlegend=False,
-        dragmode=False,
-        xaxis=axis,
-        yaxis=axis,
-    )
+        "showlegend": False,
+        "dragmode": False,
+        "xaxis": axis,
+        "yaxis": axis,
+    }
+    return _merged(shared, own)
 
 
-def _target_line(value: float, rows: int) -> Any:  # noqa: ANN401 - plotly has no types
-    return go.Scatter(
+def _merged(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes with others over them, those inside of each other, too."""
+    both = {
+        name: _merged(shared[name], value)
+        for name, value in own.items()
+        if isinstance(value, Mapping) and isinstance(shared.get(name), Mapping)
+    }
+    return {**shared, **own, **both}
+
+
+def _target_line(value: float, rows: int) -> Trace:
+    return trace_of(
+        "scatter",
         x=[value, value],
         y=[-0.5, rows - 0.5],
         mode="lines+markers",

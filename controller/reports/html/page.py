@@ -16,7 +16,6 @@ from importlib.resources import files
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from controller.platform.terminal import visible
 from controller.reports.html.charts import Chart
@@ -55,7 +54,7 @@ def render(page: Page) -> str:
         charts={chart.anchor: chart for chart in page.charts},
         figures={chart.anchor: chart.figure for chart in page.charts},
         scripts=[Markup(resource(name)) for name in _scripts_of(page)],
-        library=Markup(get_plotlyjs()) if page.charts else None,
+        library=Markup(library()) if page.charts else None,
     )
 
 
@@ -102,3 +101,8 @@ def _seen(value: object) -> object:
 def resource(name: str, package: str = PACKAGE) -> str:
     """Return the text of a file of a package's templates."""
     return files(package).joinpath("templates", name).read_text()
+
+
+def library() -> str:
+    """Return plotly.js, which plotly's package brings; what makes figures there is not loaded."""
+    return files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")

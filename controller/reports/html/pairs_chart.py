@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import plotly.graph_objects as go
-
-from controller.reports.html.charts import Chart, theme_layout
+from controller.reports.html.charts import Chart, Trace, figure_of, layout_of, trace_of
 from controller.reports.verdict import bounds, times
 from controller.reports.views.model import Compared, PairPoint
 
@@ -21,8 +18,7 @@ def pairs_chart(compared: Compared) -> Chart:
     points, ratio = compared.points, compared.ratio
     across, heading = _places(compared)
     ends = [*(point.ratio for point in points), 1.0, *(ratio.interval or ())]
-    layout = theme_layout()
-    layout.update(
+    layout = layout_of(
         height=HEIGHT,
         margin={"l": 64, "r": 16, "t": 8, "b": 52},
         xaxis={"title": {"text": heading, "standoff": 8}, "rangemode": "tozero"},
@@ -34,10 +30,15 @@ def pairs_chart(compared: Compared) -> Chart:
         shapes=[*_band(compared), _line(ratio.value, "solid"), _line(1.0, "dash")],
     )
     # A line that no point is beside would lie outside of the chart.
-    kept_in_sight = go.Scatter(
-        x=[across[0]] * len(ends), y=ends, mode="markers", marker={"opacity": 0}, hoverinfo="skip"
+    kept_in_sight = trace_of(
+        "scatter",
+        x=[across[0]] * len(ends),
+        y=ends,
+        mode="markers",
+        marker={"opacity": 0},
+        hoverinfo="skip",
     )
-    figure = go.Figure([kept_in_sight, _trace(points, across)], layout).to_plotly_json()
+    figure = figure_of([kept_in_sight, _trace(points, across)], layout)
     title = f"{compared.task}: {compared.b} against {compared.a}"
     return Chart(f"{compared.anchor}-pairs", title, _caption(compared), HEIGHT, figure)
 
@@ -50,8 +51,9 @@ def _places(compared: Compared) -> tuple[list[float], str]:
     return [float(number) for number in range(1, len(compared.points) + 1)], "pair"
 
 
-def _trace(points: Sequence[PairPoint], across: Sequence[float]) -> Any:  # noqa: ANN401 - plotly has no types
-    return go.Scatter(
+def _trace(points: Sequence[PairPoint], across: Sequence[float]) -> Trace:
+    return trace_of(
+        "scatter",
         x=list(across),
         y=[point.ratio for point in points],
         mode="markers",

@@ -19,46 +19,49 @@ TOP, FOUND = 25, 500
 
 def profile_html(profile: Profile, title: str) -> str:
     """Return a profile as one self-contained HTML file."""
+    return render(profile_page(profile, title))
+
+
+def profile_page(profile: Profile, title: str) -> Page:
+    """Return the parts of a profile's page, for a file or for a server's own layout."""
     tables = tables_of(profile)
     anchors = [found.name for found in tables]
     timeline = timeline_of(profile)
     charts, counters = list(charts_of(profile)), profile.summary.counters
-    return render(
-        Page(
-            title=title,
-            description=_description(profile.summary),
-            template="profile.html",
-            contents=[
-                ("summary", "Summary"),
-                *((chart.anchor, chart.title) for chart in charts),
-                *([("timeline", "Timeline")] if timeline else []),
-                *((anchor, anchor.capitalize()) for anchor in anchors),
-                ("topdown", "Top-down"),
-                *([("counts", "Counts")] if counters else []),
-                ("conditions", "Conditions"),
-            ],
-            charts=charts,
-            context={
-                "summary": summary_lines(profile.summary),
-                "timeline": timeline,
-                "facts": origin_facts(profile.summary),
-                "topdown": [*topdown_rows(told)] if (told := profile.summary.topdown) else [],
-                "topdown_title": f"Shares of all slots: {told.source}" if told else "",
-                "no_topdown": counter_lines.why_no_topdown(profile.summary),
-                "phase_headings": counter_lines.phase_share_headings(),
-                "phase_shares": list(counter_lines.phase_shares(counters)),
-                "counts": list(counter_lines.counts_rows(counters)) if counters else [],
-                "counts_title": counter_lines.counts_title(counters) if counters else "",
-                "counts_headings": counter_lines.NUMBERS,
-                "anchors": [chart.anchor for chart in charts],
-                "tables": list(zip(anchors, tables, strict=True)),
-                "numbers": NUMBERS,
-                "numbers_of": numbers_of,
-                "top": TOP,
-                "found": FOUND,
-            },
-            scripts=["find.js", *(["timeline.js"] if timeline else [])],
-        )
+    return Page(
+        title=title,
+        description=_description(profile.summary),
+        template="profile.html",
+        contents=[
+            ("summary", "Summary"),
+            *((chart.anchor, chart.title) for chart in charts),
+            *([("timeline", "Timeline")] if timeline else []),
+            *((anchor, anchor.capitalize()) for anchor in anchors),
+            ("topdown", "Top-down"),
+            *([("counts", "Counts")] if counters else []),
+            ("conditions", "Conditions"),
+        ],
+        charts=charts,
+        context={
+            "summary": summary_lines(profile.summary),
+            "timeline": timeline,
+            "facts": origin_facts(profile.summary),
+            "topdown": [*topdown_rows(told)] if (told := profile.summary.topdown) else [],
+            "topdown_title": f"Shares of all slots: {told.source}" if told else "",
+            "no_topdown": counter_lines.why_no_topdown(profile.summary),
+            "phase_headings": counter_lines.phase_share_headings(),
+            "phase_shares": list(counter_lines.phase_shares(counters)),
+            "counts": list(counter_lines.counts_rows(counters)) if counters else [],
+            "counts_title": counter_lines.counts_title(counters) if counters else "",
+            "counts_headings": counter_lines.NUMBERS,
+            "anchors": [chart.anchor for chart in charts],
+            "tables": list(zip(anchors, tables, strict=True)),
+            "numbers": NUMBERS,
+            "numbers_of": numbers_of,
+            "top": TOP,
+            "found": FOUND,
+        },
+        scripts=["find.js", *(["timeline.js"] if timeline else [])],
     )
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-import plotly.graph_objects as go
-
 from controller.contracts.peaks import Peaks
 from controller.contracts.profile import ProfileSummary
 from controller.profiles.exports import stacks_of
 from controller.profiles.model import PrimitiveRow, Profile, phase_number
-from controller.reports.html.charts import Chart, theme_layout
+from controller.reports.html.charts import Chart, Layout, Trace, figure_of, layout_of, trace_of
 from controller.reports.html.text import escape
 from controller.reports.profile_lines import Line, kind_lines, per
 from controller.reports.profile_tables import duration
@@ -71,7 +69,8 @@ def _phase_number(path: Path) -> int:
 
 def _tree(frames: Mapping[Path, float], summary: ProfileSummary) -> Chart:
     ids = {path: str(number) for number, path in enumerate(frames)}
-    icicle = go.Icicle(
+    icicle = trace_of(
+        "icicle",
         ids=list(ids.values()),
         parents=[ids.get(path[:-1], "") for path in frames],
         labels=[escape(path[-1]) for path in frames],
@@ -86,14 +85,14 @@ def _tree(frames: Mapping[Path, float], summary: ProfileSummary) -> Chart:
             "<br>%{percentRoot} of all, %{percentParent} of what is around it<extra></extra>"
         ),
         marker={"line": {"color": "var(--page)", "width": 1}},
+        root={"color": "var(--surface)"},
     )
-    layout = _round_layout(TREE_HEIGHT)
-    layout.update(iciclecolorway=PALETTE)
+    layout = _round_layout(TREE_HEIGHT, iciclecolorway=PALETTE)
     caption = (
         "Phase, modules, operation, kernel, primitive, shape; width is time. Choose a frame to go "
         f"in, or the bar on top to go out. Below {LEAST_SHARE:.1%} of the time, none is drawn."
     )
-    figure = go.Figure([icicle], layout).to_plotly_json()
+    figure = figure_of([icicle], layout)
     return Chart("tree", TREE_TITLE, caption, TREE_HEIGHT, figure)
 
 
@@ -118,7 +117,8 @@ def donut(
     """Draw the shares of kinds of primitives, largest first; small ones are one slice."""
     rest = sum(line.seconds for line in lines[SLICES:])
     names = [kind_name(line.key) for line in lines[:SLICES]] + ([OTHERS] if rest else [])
-    pie = go.Pie(
+    pie = trace_of(
+        "pie",
         labels=[escape(name) for name in names],
         values=[line.seconds * 1e3 for line in lines[:SLICES]] + ([rest * 1e3] if rest else []),
         hole=0.5,
@@ -133,13 +133,13 @@ def donut(
             "line": {"color": "var(--surface)", "width": 1},
         },
     )
-    layout = _round_layout(HEIGHT)
-    layout.update(
+    layout = _round_layout(
+        HEIGHT,
         showlegend=True,
         legend={"orientation": "h", "y": -0.05},
         uniformtext={"minsize": 11, "mode": "hide"},
     )
-    return Chart(anchor, title, caption, HEIGHT, go.Figure([pie], layout).to_plotly_json())
+    return Chart(anchor, title, caption, HEIGHT, figure_of([pie], layout))
 
 
 def kind_name(key: Path) -> str:
@@ -147,16 +147,15 @@ def kind_name(key: Path) -> str:
     return " ".join(filter(None, key))
 
 
-def _round_layout(height: int) -> go.Layout:
-    layout = theme_layout()
-    layout.update(height=height, margin={"l": 16, "r": 16, "t": 16, "b": 16})
-    return layout
+def _round_layout(height: int, **own: object) -> Layout:
+    return layout_of(height=height, margin={"l": 16, "r": 16, "t": 16, "b": 16}, **own)
 
 
 def _roofline(profile: Profile, peaks: Peaks) -> Chart:
     rows = [r for r in profile.primitives if r.flops and r.bytes and r.seconds]
     found = {row.body: row for row in rows}.values()
-    points = go.Scatter(
+    points = trace_of(
+        "scatter",
         x=[_intensity(row) for row in found],
         y=[_rate(row) * 1e-9 for row in found],
         mode="markers",
@@ -165,22 +164,22 @@ def _roofline(profile: Profile, peaks: Peaks) -> Chart:
         hoverinfo="text",
     )
     roofs = [_roof(name, peak, peaks.copy_bytes) for name, peak in peaks.gemm_flops.items()]
-    layout = theme_layout()
-    layout.update(
+    layout = layout_of(
         height=HEIGHT,
         margin={"l": 64, "r": 16, "t": 8, "b": 52},
         xaxis={"type": "log", "title": {"text": "FLOPs a byte"}},
         yaxis={"type": "log", "title": {"text": "GFLOP/s"}},
     )
-    figure = go.Figure([*roofs, points], layout).to_plotly_json()
+    figure = figure_of([*roofs, points], layout)
     caption = "Primitives under what this machine was measured to do: matrix products and copies."
     return Chart("roofline", "Roofline", caption, HEIGHT, figure)
 
 
-def _roof(name: str, peak: float, moved: float) -> go.Scatter:
+def _roof(name: str, peak: float, moved: float) -> Trace:
     ridge = peak / moved
     left, right = 0.1, max(1e4, ridge * 10)
-    return go.Scatter(
+    return trace_of(
+        "scatter",
         x=[left, ridge, right],
         y=[left * moved * 1e-9, peak * 1e-9, peak * 1e-9],
         mode="lines+text",

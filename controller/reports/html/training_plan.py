@@ -6,10 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-import plotly.graph_objects as go
-
 from controller.contracts.training_plan import TrainingPlan
-from controller.reports.html.charts import Chart, theme_layout
+from controller.reports.html.charts import Chart, Trace, figure_of, layout_of, trace_of
 from controller.reports.html.page import Page, render
 from controller.reports.training_plan_table import COLUMNS, curve_lines, remark_lines, rows_of
 from controller.stats.power_law import PowerLaw, power_law
@@ -24,7 +22,7 @@ def training_plan_html(plan: TrainingPlan) -> str:
     return render(
         Page(
             title=f"Training {plan.workload} to its quality target",
-            description="Epochs as published, times as measured.",
+            description=f"Epochs as {_known(plan)}, times as measured.",
             template="training_plan.html",
             contents=[("epochs", "Epochs against batch"), ("plan", "Time to train")],
             charts=[epochs_chart(plan)],
@@ -39,12 +37,11 @@ def training_plan_html(plan: TrainingPlan) -> str:
 
 
 def epochs_chart(plan: TrainingPlan) -> Chart:
-    """Draw the published points, the law through them, and its band where there is one."""
+    """Draw the points, the law through them, and its band where there is one."""
     law = power_law([(point.batch, point.epochs) for point in plan.points])
     batches = [point.batch for point in plan.points] + [one.batch for one in plan.planned]
     across = _places(min(batches), max(batches))
-    layout = theme_layout()
-    layout.update(
+    layout = layout_of(
         height=HEIGHT,
         margin={"l": 64, "r": 16, "t": 8, "b": 52},
         xaxis={"title": {"text": "batch (samples in a step)"}, "type": "log"},
@@ -52,12 +49,16 @@ def epochs_chart(plan: TrainingPlan) -> Chart:
         showlegend=False,
     )
     traces = [*_band(law, across), _line(law, across), _points(plan), _planned(plan)]
-    figure = go.Figure(traces, layout).to_plotly_json()
+    figure = figure_of(traces, layout)
     caption = (
-        "Diamonds are published; the line is the least squares of their logarithms, the band the "
-        "95 % interval of a new training; circles are the batches that were measured."
+        f"Diamonds are {_known(plan)}; the line is the least squares of their logarithms, the "
+        "band the 95 % interval of a new training; circles are the batches that were measured."
     )
     return Chart("epochs-chart", "Epochs against batch", caption, HEIGHT, figure)
+
+
+def _known(plan: TrainingPlan) -> str:
+    return "trained" if plan.own else "published"
 
 
 def _places(low: float, high: float) -> list[float]:
@@ -65,36 +66,41 @@ def _places(low: float, high: float) -> list[float]:
     return [low * math.exp(reach * step / _STEPS) for step in range(_STEPS + 1)]
 
 
-def _band(law: PowerLaw, across: Sequence[float]) -> list[go.Scatter]:
+def _band(law: PowerLaw, across: Sequence[float]) -> list[Trace]:
     known = [(x, at.value, at.factor) for x in across if (at := law.at(x)).factor]
     there = [x for x, _, _ in known]
     low = [value / (factor or 1.0) for _, value, factor in known]
     high = [value * (factor or 1.0) for _, value, factor in known]
     look = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
     upper = {"fill": "tonexty", "fillcolor": "var(--accent)", "opacity": 0.15}
-    return [go.Scatter(x=there, y=low, **look), go.Scatter(x=there, y=high, **look, **upper)]
+    return [
+        trace_of("scatter", x=there, y=low, **look),
+        trace_of("scatter", x=there, y=high, **look, **upper),
+    ]
 
 
-def _line(law: PowerLaw, across: Sequence[float]) -> go.Scatter:
+def _line(law: PowerLaw, across: Sequence[float]) -> Trace:
     line = {"color": "var(--accent)", "width": 2}
     epochs = [law.at(x).value for x in across]
-    return go.Scatter(x=list(across), y=epochs, mode="lines", line=line, hoverinfo="skip")
+    return trace_of("scatter", x=list(across), y=epochs, mode="lines", line=line, hoverinfo="skip")
 
 
-def _points(plan: TrainingPlan) -> go.Scatter:
-    return go.Scatter(
+def _points(plan: TrainingPlan) -> Trace:
+    return trace_of(
+        "scatter",
         x=[point.batch for point in plan.points],
         y=[point.epochs for point in plan.points],
         mode="markers",
         marker={"size": 10, "symbol": "diamond", "color": "var(--reference)"},
-        hovertext=[f"batch {p.batch}: {p.epochs:g} epochs, published" for p in plan.points],
+        hovertext=[f"batch {p.batch}: {p.epochs:.4g} epochs, {_known(plan)}" for p in plan.points],
         hoverinfo="text",
     )
 
 
-def _planned(plan: TrainingPlan) -> go.Scatter:
+def _planned(plan: TrainingPlan) -> Trace:
     found = {one.batch: one.epochs.value for one in plan.planned}
-    return go.Scatter(
+    return trace_of(
+        "scatter",
         x=list(found),
         y=list(found.values()),
         mode="markers",

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from agents.agent import AgentParts, AgentPauses, HostAgent
+from agents.artefact_queue import ArtefactQueue
+from agents.artefacts import SendingPauses
 from agents.link import ControllerAway
 from agents.metrics import AgentMetrics
 from agents.outbox import Outbox
@@ -32,7 +34,7 @@ from controller.metrics.names import RUN_PROGRESS
 from tests.support import builders
 from tests.support.farm import TTL_S, FarmBox
 from tests.support.memory_link import MemoryLink
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, until
 
 AT_ONCE = AgentPauses(away_s=0.0, revoked_s=0.0)
 
@@ -92,6 +94,7 @@ def host_agent(
             metrics=metrics or AgentMetrics(),
             shortage=shortage,
             pauses=AT_ONCE,
+            sending=SendingPauses(away_s=0.0, look_s=0.0, settle_s=0.0),
         )
     )
 
@@ -164,6 +167,23 @@ async def test_goes_on_to_the_next_run(box: FarmBox, tmp_path: Path) -> None:
             bench.running[ref].set_result(builders.result())
             await link.reported.get()
     assert [run.state for run in box.store.runs()] == [RunState.DONE] * 3
+
+
+async def test_artefacts_are_sent_once_nothing_is_measured(box: FarmBox, tmp_path: Path) -> None:
+    link, bench, queue = MemoryLink(box), Bench(), ArtefactQueue(tmp_path / "unsent")
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        earlier = tmp_path / "runs" / "earlier" / "1"
+        earlier.mkdir(parents=True)
+        (earlier / "output.log").write_text("said")
+        agent._artefacts.put(builders.ref("earlier"))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert "offer_artefact" not in link.said
+        (Path(spec.artefact_dir) / "trace.json").write_text("{}")
+        bench.running[spec.job.ref].set_result(builders.result())
+        await until(lambda: link.said.count("offer_artefact") >= 4, "both are sent")
+        await until(lambda: not queue.pending(), "nothing is left")
 
 
 async def test_a_lost_answer_is_asked_for_again(box: FarmBox, tmp_path: Path) -> None:

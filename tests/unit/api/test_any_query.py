@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import Counter
@@ -14,9 +15,10 @@ from hypothesis import strategies as st
 
 from controller.api.paging import cursor_of
 from controller.api.queries import PageQuery, ResultQuery
-from controller.api.routes import EXPORTS, READS, WRITES
+from controller.api.routes import CONTENT, EXPORTS, READS, WRITES
 from controller.contracts.records import Scope
 from tests.support.api import Described, Served, prepared, served
+from tests.support.artefacts import TRACE
 from tests.support.store_examples import runs_for, sweep_record
 
 CASES, MANY_CASES = 400, 3000
@@ -26,7 +28,7 @@ DESCRIBED = Described()
 IDS = st.sampled_from(
     [
         *(RECORD.sweep_id, runs_for(RECORD)[0].run_id, runs_for(RECORD)[4].run_id, "phone-1"),
-        *("none", "a/b", "\x00"),
+        *("none", "a/b", "\x00", hashlib.sha256(TRACE).hexdigest()),
     ]
 )
 WORDS = st.one_of(
@@ -49,6 +51,8 @@ CURSORS = st.builds(
     ),
     st.lists(PARTS, max_size=3),
 )
+ENDS = st.sampled_from(["", "0", "5", "199999", "200000", "9" * 18, "9" * 30, "x"])
+RANGES = st.builds(lambda first, last: f"bytes={first}-{last}", ENDS, ENDS) | st.just("lines=1-2")
 GOOD = {
     "limit": ["1", "7", "200"],
     "validity": ["VALID", "INVALID"],
@@ -68,7 +72,7 @@ GOOD = {
 """Values that parameters of these names may have."""
 ROUTES = [("GET", route.path, [*route.query.model_fields]) for route in READS]
 ROUTES += [("GET", route.path, [*route.query.model_fields]) for route in EXPORTS]
-ROUTES += [("GET", "/openapi.json", [])]
+ROUTES += [("GET", "/openapi.json", []), ("GET", CONTENT, [])]
 WRITTEN = [(write.method, write.path) for write in WRITES]
 
 
@@ -99,6 +103,8 @@ def requests(draw: st.DrawFn) -> tuple[str, str, list[tuple[str, str]], dict[str
             st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f")
         )
         headers["If-None-Match"] = draw(text | st.just("*")).strip().encode("latin-1")
+    if route == CONTENT:
+        headers["Range"] = draw(RANGES).encode()
     return route, path, pairs, headers
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +13,7 @@ from controller.api.contexts import FarmContext, keep_context
 from controller.api.farm_client import asked_for
 from controller.api.reader import ApiReader
 from controller.api.route_kinds import WriteRoute
-from controller.api.routes import EVENTS, EXPORTS, READS, WRITES
+from controller.api.routes import CONTENT, EVENTS, EXPORTS, READS, WRITES
 from controller.cli.common import reading
 from controller.contracts.base import Contract
 from controller.contracts.outcome_filter import CellFilter, OutcomeFilter
@@ -21,6 +22,7 @@ from controller.contracts.result import Validity
 from controller.store.protocol import FarmReader
 from controller.store.sqlite import SqliteStore
 from tests.support.api import REVOKED, SECRETS, Served, prepared, served
+from tests.support.artefacts import TRACE
 from tests.support.command_line import complaint_of, printed_by
 from tests.support.sample_store import CELL
 from tests.support.store_examples import runs_for, sweep_record
@@ -28,6 +30,7 @@ from tests.support.store_examples import runs_for, sweep_record
 RECORD = sweep_record(generation=2, repeats=12)
 SWEEP = RECORD.sweep_id
 RUN = runs_for(RECORD)[0].run_id
+SHA256 = hashlib.sha256(TRACE).hexdigest()
 FILTERS = (
     OutcomeFilter(),
     OutcomeFilter(sweep_id=SWEEP, device="phone-1"),
@@ -57,6 +60,9 @@ READ: dict[str, Callable[[FarmReader], object]] = {
     "history": lambda farm: [farm.history("phone-1"), farm.history("none")],
     "spent": lambda farm: farm.spent(2500.0),
     "took": lambda farm: farm.took([CELL]),
+    "artefacts": lambda farm: [farm.artefacts(RUN), farm.artefacts("none")],
+    "an artefact": lambda farm: [b"".join(farm.artefact(SHA256)).hex()],
+    "the end of an artefact": lambda farm: [b"".join(farm.artefact(SHA256, 150_000)).hex()],
     "damage": lambda farm: farm.damage(),
 }
 
@@ -123,6 +129,8 @@ CALLS = (
     ("results", "list", "--last", "3", "--knob", "precision=fp32"),
     ("results", "show", RUN[:-3]),
     ("results", "show", RUN, "--json"),
+    ("results", "artifacts", RUN[:-3]),
+    ("results", "artifacts", RUN, "--json"),
     ("device", "list"),
     ("device", "list", "--json"),
     ("device", "show", "phone"),
@@ -178,8 +186,8 @@ def test_a_verb_prints_the_same_as_on_the_head(
         (("device", "label", "phone-1", "a=b"), "administrator", "controller cannot be reached"),
         (("agent", "drain", "host-1"), "administrator", "the controller cannot be reached"),
         (("sweep", "cancel", "none"), "submitter", "none"),
-        (("publish", "board"), "viewer", "Run this on the head"),
-        (("results", "verify", RUN), "viewer", "Run this on the head"),
+        (("results", "verify", RUN), "viewer", "its results have no logs of LoadGen"),
+        (("results", "replicate", RUN), "viewer", "Run this on the head"),
     ],
 )
 def test_what_a_verb_may_not_or_cannot_do_is_said(
@@ -200,8 +208,14 @@ def test_a_context_beside_the_address_of_a_controller_is_not_meant(
 
 # --- every route, with each kind of token --------------------------------------------------------
 
-GETS = [*(route.path for route in READS), *(route.path for route in EXPORTS), EVENTS]
-IDS = {"sweep_id": SWEEP, "run_id": RUN, "device_id": "phone-1", "agent_id": "host-1"}
+GETS = [*(route.path for route in READS), *(route.path for route in EXPORTS), CONTENT, EVENTS]
+IDS = {
+    "sweep_id": SWEEP,
+    "run_id": RUN,
+    "device_id": "phone-1",
+    "agent_id": "host-1",
+    "sha256": SHA256,
+}
 
 
 @pytest.mark.parametrize("token", [None, "Bearer x", f"Bearer {REVOKED}"], ids=repr)
@@ -235,7 +249,8 @@ def test_a_viewer_reads_every_route(api: Served, path: str) -> None:
     asked = params if path == "/took" else {}
     answer = api.get(path.format_map(IDS), params=asked)
     # No controller runs here to tell of events, and a comparison needs its sides.
-    expected = {EVENTS: 503, "/comparison": 422}.get(path, 200)
+    unprofiled = {"/runs/{run_id}/profile": 404}
+    expected = {EVENTS: 503, "/comparison": 422, **unprofiled}.get(path, 200)
     assert answer.status_code == expected, answer.text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,8 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from controller.api.contexts import FarmContext, keep_context
-from controller.api.exports import READ_AT_ONCE
-from controller.api.server import ApiOptions
+from controller.api.options import ApiOptions
 from controller.async_client import AsyncFarm
 from controller.client import Farm
 from controller.contracts.errors import FarmUnavailable, NotFound, SweepInvalid, UserError
@@ -24,9 +24,11 @@ from controller.contracts.records import Scope, StoredResult
 from controller.contracts.wire import RunEvent
 from controller.reports.arrow import SCHEMA, parquet_pieces
 from controller.runtime.addresses import Address
+from controller.store.flat_reading import READ_AT_ONCE
 from controller.store.sqlite import SqliteStore
 from tests.support.api import SECRETS, Served, prepared, served
 from tests.support.command_line import printed_by
+from tests.support.contract_tables import contract_table
 from tests.support.fake_controller import Told, telling_controller
 from tests.support.figures import Figure
 from tests.support.page_store import add_large
@@ -85,14 +87,24 @@ def test_a_table_has_a_row_for_each_metric(farm: Farm, stored: list[StoredResult
     assert farm.results(workload="none").to_arrow().num_rows == 0
 
 
-def test_a_data_frame_needs_pandas(farm: Farm) -> None:
-    try:
-        import pandas as pd
-    except ImportError:
-        with pytest.raises(UserError, match="pandas is not installed"):
-            farm.results().to_pandas()
-    else:
-        assert isinstance(farm.results().to_pandas(), pd.DataFrame)
+def test_a_data_frame_needs_pandas(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UserError, match="pandas is not installed"):
+        farm.results().to_pandas()
+
+
+async def test_a_data_frame_is_the_table(farm: Farm) -> None:
+    pytest.importorskip("pandas", reason="benchfarm does not depend on pandas")
+    chosen = farm.results(samples=True)
+    frame, table = chosen.to_pandas(), chosen.to_arrow()
+    assert [*frame.columns] == SCHEMA.names
+    assert frame["started_at"].dt.tz is not None
+    assert [f"{dtype}" for dtype in frame[["value", "counted"]].dtypes] == ["float64", "bool"]
+    for name in ("run_id", "device_name", "metric", "value", "knobs"):
+        assert frame[name].tolist() == table[name].to_pylist()
+    assert [*map(list, frame["samples"])] == table["samples"].to_pylist()
+    waited = await AsyncFarm(farm).results(samples=True).to_pandas()
+    assert waited.drop(columns="samples").equals(frame.drop(columns="samples"))
 
 
 @pytest.mark.parametrize(
@@ -165,7 +177,7 @@ def test_results_are_exported(
         lines = file.read_text().splitlines()
         assert lines == [one.model_dump_json() for one in stored]
     else:
-        assert pq.read_table(file).num_rows == sum(len(one.metrics) for one in stored)
+        assert pq.read_table(file).equals(contract_table(stored))
 
 
 def test_a_file_of_no_results_is_one() -> None:
@@ -211,6 +223,6 @@ def test_all_results_as_parquet(
             seconds[path] = answer.elapsed.total_seconds()
     page, parquet = seconds.values()
     figure(f"API: a filtered page of {many} results, s", page, "0.2")
-    figure(f"API: {many} results as Parquet, s", parquet, "40")
+    figure(f"API: {many} results as Parquet, s", parquet, "5")
     assert pq.read_table(pa.BufferReader(content)).num_rows >= many
     assert many > READ_AT_ONCE

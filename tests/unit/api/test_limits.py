@@ -10,8 +10,9 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime
+from http.client import HTTPConnection
 from pathlib import Path
 
 import httpx
@@ -27,9 +28,11 @@ from controller.api.certificate import (
     own_certificate,
     tls_of,
 )
+from controller.api.options import ApiOptions
+from controller.api.problems import MEDIA_TYPE
 from controller.api.rates import MOST_BUCKETS, Rate, RateLimit
+from controller.api.replies import tagged
 from controller.api.routes import DESCRIPTION, PREFIX
-from controller.api.server import ApiOptions, tagged
 from controller.cli.api import certificate_of
 from controller.contracts.errors import UserError
 from controller.contracts.records import Scope
@@ -150,6 +153,37 @@ def test_a_body_in_pieces_has_the_same_limit(api: Served) -> None:
     said = {"Content-Type": "application/json"}
     answer = api.ask("POST", "/sweeps", Scope.SUBMITTER, content=pieces, headers=said)
     assert (answer.status_code, DESCRIBED.objection("POST", "/sweeps", answer)) == (413, "")
+
+
+@pytest.mark.parametrize(
+    ("framing", "sent"),
+    [
+        (("Content-Length", "4097"), b""),
+        (("Content-Length", str(2**40)), b"x" * 9000),
+        (("Transfer-Encoding", "chunked"), b"1001\r\n" + b"x" * 4097 + b"\r\n"),
+        (("Transfer-Encoding", "chunked"), b"ffffffff\r\n" + b"x" * 9000),
+    ],
+    ids=["declared", "declared and begun", "pieces that go on", "a piece that goes on"],
+)
+def test_a_body_beyond_the_limit_is_refused_while_it_is_read(
+    tmp_path: Path, framing: tuple[str, str], sent: bytes
+) -> None:
+    """None of these bodies ever ends: whoever waited for the end would answer 408, much later."""
+    patient = options(max_body_bytes=4096, body_timeout_s=2 * PATIENCE_S)
+    with served(prepared(tmp_path / "home", sweeps=1), patient) as api:
+        host, port = api.url.rpartition("/")[2].split(":")
+        with closing(HTTPConnection(host, int(port), timeout=PATIENCE_S)) as connection:
+            connection.putrequest("POST", f"{PREFIX}/sweeps")
+            connection.putheader("Authorization", f"Bearer {SECRETS[Scope.SUBMITTER]}")
+            connection.putheader("Content-Type", "application/json")
+            connection.putheader(*framing)
+            connection.endheaders(sent)
+            answer = connection.getresponse()
+            said = json.loads(answer.read())
+    assert answer.status == said["status"] == 413
+    assert said["type"] == "urn:benchfarm:problem:body-too-large"
+    assert said["detail"] == "cannot read the body: it has more than 4096 bytes"
+    assert answer.headers["Content-Type"].startswith(MEDIA_TYPE)
 
 
 def spoken(api: Served, said: bytes) -> bytes:

@@ -31,7 +31,7 @@ from controller.api.certificate import (
 )
 from controller.api.client import ApiClient
 from controller.api.contexts import FarmContext, is_same, keep_context, read_context
-from controller.api.server import ApiOptions
+from controller.api.options import ApiOptions
 from controller.contracts.errors import UserError
 from controller.contracts.records import Scope
 from controller.metrics.exporter import LOOPBACK

@@ -13,10 +13,11 @@ import httpx
 import pytest
 
 from controller.api.identity import Caller, caller_of, require
+from controller.api.options import ApiOptions
 from controller.api.problems import Unauthenticated
 from controller.api.rates import Rate
 from controller.api.routes import PREFIX, READS, WRITES
-from controller.api.server import ApiOptions, serve_api
+from controller.api.server import serve_api
 from controller.contracts.administration import NewToken, NewTokenRequest
 from controller.contracts.errors import NotAllowed, UserError
 from controller.contracts.records import Scope, Token

@@ -197,7 +197,8 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkerSpec:
     ) -> Ready:
         return ready_task(tmp_path)
 
-    async def score(ready: Ready, answers: Path) -> Scored:
+    async def score(ready: Ready, answers: Path, repeated: int) -> Scored:
+        assert repeated == 0, "a query has one sample"
         return Scored(metrics=result({"top1": 0.9}).metrics, objections=())
 
     monkeypatch.setattr(Content, "runtime", runtime)

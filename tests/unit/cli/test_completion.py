@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing, redirect_stderr, redirect_stdout
 from functools import cache
 from io import StringIO
@@ -16,6 +18,7 @@ from typing import Any
 import pytest
 from typer.core import TyperOption
 
+from controller.api.contexts import FarmContext, keep_context
 from controller.cli import catalogue_names
 from controller.cli.commands import COMMANDS, Group, commands
 from controller.cli.lazy import LazyCommand, LazyGroup
@@ -23,9 +26,11 @@ from controller.cli.main import main
 from controller.cli.outline import Parameter, outline, parameters_of, within
 from controller.cli.signatures import COMPLETERS, SIGNATURES
 from controller.contracts.catalog import Catalog, load_catalog
-from controller.contracts.records import Token
+from controller.contracts.records import Scope, Token
+from controller.metrics.exporter import LOOPBACK
 from controller.store.sqlite import SqliteStore
 from tests.support import store_examples
+from tests.support.api import RUN, SECRETS, Served, prepared, served
 from tests.support.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[3]
@@ -281,3 +286,69 @@ def test_completing_imports_little(home: Path, line: str, absent: set[str]) -> N
     assert (bool(offers.strip()), printed.stderr) == (True, "")
     heavy = {"ray", "torch", "numpy", "agents", "models", "kernels"} | absent
     assert heavy.isdisjoint(modules.split())
+
+
+# --- a farm elsewhere ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(prepared(tmp_path_factory.mktemp("farm") / "home")) as served_api:
+        yield served_api
+
+
+def logged_in(folder: Path, url: str, scope: Scope = Scope.VIEWER) -> dict[str, str]:
+    """Return the environment of a host that has logged in to a farm."""
+    environ = {"XDG_CONFIG_HOME": str(folder / "config")}
+    keep_context("team", FarmContext(url=url, token=SECRETS[scope]), environ)
+    return {**environ, "BENCHFARM_CONTEXT": "team"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("sweep cancel ''", "device show ''", "phone doctor ''", "agent drain ''"),
+        *("results list --tag ''", "results report ''", "suite show ''"),
+    ],
+)
+def test_names_of_a_farm_elsewhere_are_those_of_its_head(
+    api: Served, tmp_path: Path, line: str
+) -> None:
+    found = offered(tmp_path / "none", f"benchfarm {line}", **logged_in(tmp_path, api.url))
+    assert sorted(found) == sorted(offered(api.home.path, f"benchfarm {line}"))
+    assert found or line.startswith("suite")
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("verb", ["results show", "results verify", "profile show"])
+def test_runs_are_completed_on_any_host(api: Served, tmp_path: Path, verb: str) -> None:
+    line = f"benchfarm {verb} {RUN[:8]}"
+    here = offered(api.home.path, line)
+    assert RUN in here
+    assert all(one.startswith(RUN[:8]) for one in here)
+    elsewhere = offered(tmp_path / "none", line, **logged_in(tmp_path, api.url))
+    assert {*elsewhere} <= {*here}
+    assert elsewhere
+    with closing(SqliteStore.open_reader(api.home.store)) as store:
+        measured = {one.run_id for one in store.results()}
+    assert {*elsewhere} == {one for one in measured if one.startswith(RUN[:8])}
+
+
+def test_users_are_an_administrator_s_to_see(tmp_path: Path, api: Served) -> None:
+    line = "benchfarm token revoke ''"
+    none = tmp_path / "none"
+    assert offered(none, line, **logged_in(tmp_path / "v", api.url)) == []
+    # No controller runs that could tell of them; nothing is printed, either.
+    admin = logged_in(tmp_path / "a", api.url, Scope.ADMINISTRATOR)
+    assert offered(none, line, **admin) == []
+
+
+def test_a_farm_that_cannot_be_asked_offers_nothing_and_says_nothing(
+    tmp_path: Path,
+) -> None:
+    with closing(socket.create_server((LOOPBACK, 0))) as silent:
+        url = f"http://{LOOPBACK}:{silent.getsockname()[1]}"
+        assert offered(tmp_path, "benchfarm sweep cancel ''", **logged_in(tmp_path, url)) == []
+    assert offered(tmp_path, "benchfarm sweep cancel ''", **logged_in(tmp_path, url)) == []
+    unknown = {**logged_in(tmp_path, url), "BENCHFARM_CONTEXT": "unknown"}
+    assert offered(tmp_path, "benchfarm device show ''", **unknown) == []

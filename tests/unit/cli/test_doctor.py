@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+from agents.stacks.environments import STACKS_VARIABLE
 from controller.contracts.checks import Check, Health, worst_first
 from tests.support.command_line import installed
 
@@ -14,7 +17,11 @@ TOPICS = {
 }
 
 
-def test_this_host_is_looked_at_and_a_planted_fault_is_its_exit_status(tmp_path: Path) -> None:
+def test_this_host_is_looked_at_and_a_planted_fault_is_its_exit_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Stacks of their own take seconds each to start, by the same way as torch.
+    monkeypatch.setenv(STACKS_VARIABLE, str(tmp_path / "stacks"))
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     (home / "ray-token").write_text("secret")

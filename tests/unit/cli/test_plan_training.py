@@ -12,8 +12,10 @@ from typer.testing import CliRunner
 from controller.cli.main import app
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import NotFound, UserError
+from controller.contracts.result import Measurement
 from controller.contracts.sweep import Sweep
 from controller.contracts.sweep_file import parse_sweep
+from controller.contracts.units import Unit
 from controller.runtime.home import Home
 from tests.support import builders
 from tests.support.farm import FarmBox
@@ -99,3 +101,43 @@ def test_the_page_has_points_rows_and_remarks(tmp_path: Path) -> None:
     for part in ("Epochs against batch", "batch 4096: 15 epochs, published", "are extrapolated"):
         assert part in text
     assert text.count('data-heading="time to train"') == 2
+
+
+OVERFIT = "retinanet_overfit"
+
+
+def trained(box: FarmBox, name: str, *batches: int) -> None:
+    """Train to the target at some batches, each for 100 steps."""
+    named = {"name": name, "workload": OVERFIT, "stack": "torch", "scenario": "training_quality"}
+    sweep = {**named, "knobs": {"batch_size": list(batches)}}
+    box.farm.sweeps.submit(Sweep.model_validate(sweep), again=True)
+    for _ in batches:
+        (job,) = box.ask().run
+        box.clock.now += 1
+        done = builders.result(0.5)
+        took = {"time_to_target": Measurement(value=50.0, unit=Unit.SECONDS)}
+        facts = {**done.environment, "steps_to_target": 100}
+        update = {"metrics": {**done.metrics, **took}, "environment": facts}
+        box.report(job.ref, done.model_copy(update=update))
+
+
+def test_epochs_of_own_trainings_take_the_place_of_published_ones(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    trained(box, "epochs", 2, 4, 8)
+    page = tmp_path / "plan.html"
+    shown = " ".join(said(OVERFIT, "--epochs-of", "epochs", "-o", str(page)).split())
+    assert "batch → epochs: 2 → 25, 4 → 50, 8 → 100 (own trainings, sweep epochs" in shown
+    assert "no VALID result of training is stored: no times are planned" in shown
+    assert "batch 8: 100 epochs, trained" in page.read_text()
+    assert json.loads(said(OVERFIT, "--epochs-of", "epochs", "--json"))["own"] is True
+
+
+def test_own_trainings_at_one_batch_are_refused(box: FarmBox) -> None:
+    trained(box, "one", 4)
+    command = ["plan-training", OVERFIT, "--epochs-of", "one"]
+    error = CliRunner().invoke(app, command).exception
+    assert isinstance(error, UserError)
+    assert "batches at which its trainings reached it: 4. Submit a sweep of scenario" in str(error)
+    nobody = CliRunner().invoke(app, ["plan-training", OVERFIT, "--epochs-of", "nobody"]).exception
+    assert isinstance(nobody, NotFound)

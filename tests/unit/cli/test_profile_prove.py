@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +12,11 @@ import pytest
 
 from controller.cli import profile_prove
 from controller.cli.comparison_run import ComparisonRun
+from controller.cli.proving_device import proving_device
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog, load_catalog
-from controller.contracts.device import DeviceKind
+from controller.contracts.device import DeviceKind, RegisteredDevice
+from controller.contracts.errors import NotFound, UserError
 from controller.contracts.result import Validity
 from controller.contracts.sweep import Stopping, Sweep
 from controller.contracts.units import Unit
@@ -28,7 +29,7 @@ from controller.scheduling.expansion import cells_of
 from controller.store.sqlite import SqliteStore
 from tests.support.command_line import complaint_of, outcome_of, printed_by
 from tests.support.planted_profile import profile, step
-from tests.support.store_examples import AGENT, CPU
+from tests.support.store_examples import AGENT, CPU, PHONE
 
 WORKLOAD = "retinanet_resnext50"
 
@@ -64,10 +65,9 @@ def planted(**told: Any) -> Profile:  # noqa: ANN401 - fields of an origin
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A home whose farm has this host's CPU, a Xeon, and is down."""
-    agent = AGENT.agent.model_copy(update={"host": os.uname().nodename})
+    """A home whose farm has a Xeon on another host than this, and is down."""
     with closing(SqliteStore.open(tmp_path / "store.sqlite")) as store:
-        store.save_agent(AGENT.model_copy(update={"agent": agent}), [CPU])
+        store.save_agent(AGENT, [CPU, PHONE])
     return tmp_path
 
 
@@ -195,7 +195,7 @@ def test_it_needs_a_farm(home: Path, folder: Path) -> None:
         ({"environment": {}}, "the profile does not tell its CPU."),
         (
             {"environment": {"cpu_model": "EPYC"}},
-            "it was profiled on EPYC, and this host has Xeon. Run it on a host with that CPU",
+            "it was profiled on EPYC, and no server of the farm has it: they have Xeon. Join",
         ),
     ],
 )
@@ -212,3 +212,70 @@ def test_a_cell_that_no_farm_can_run_is_told_as_not_provable(home: Path, tmp_pat
     assert "  not provable here: " in told
     assert "gone" in told
     assert "of 0 VALID comparisons" in told
+
+
+def test_the_device_that_compares_is_named_if_it_is_another(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = {name: compared(1.1, 1.07, 1.13) for name in ("frozen_bn", "fused_optimizer")}
+    for device, said in (("gone", 1), ("host-1", 0)):
+        farm = PlantedFarm(**answers)
+        monkeypatch.setattr(profile_prove, "run_comparison", farm.run)
+        write(planted(device=device), tmp_path / device)
+        command = ("profile", "advise", str(tmp_path / device), "--prove")
+        _, complaint, status = outcome_of(home, *command)
+        assert status == 0, complaint
+        assert complaint.count("comparing on host-1; profiled was gone\n") == said
+        assert {wanted.device for wanted, _ in farm.asked} == {"host-1"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        ("phone-1", "it was profiled on Xeon, and phone-1 has none, since it is no server. Leave"),
+        ("nobody", "nobody"),
+    ],
+)
+def test_a_device_that_cannot_prove_it_is_refused(
+    home: Path, folder: Path, asked: str, complaint: str
+) -> None:
+    command = ("profile", "advise", str(folder), "--device", asked)
+    assert "without --prove there are none. Add --prove" in complaint_of(home, *command)
+    assert complaint in complaint_of(home, *command, "--prove")
+
+
+def server(id_: str, online: bool = True, **facts: Scalar) -> RegisteredDevice:
+    known = {"cpu_model": "Xeon", "cores": 2, **facts}
+    device = CPU.device.model_copy(update={"id": id_, "facts": known, "labels": {}})
+    return CPU.model_copy(update={"device": device, "online": online})
+
+
+@pytest.mark.parametrize(
+    ("devices", "chosen"),
+    [
+        ([server("a"), server("own")], "own"),
+        ([server("a"), server("own", online=False)], "a"),
+        ([server("a", cores=64), server("b"), server("own", online=False)], "b"),
+        ([server("a", cpu_model="EPYC"), server("b", cores=64)], "b"),
+        ([server("own", cpu_model="EPYC"), server("a", online=False)], "a"),
+    ],
+    ids=["the profiled one", "it is away", "as many cores", "its CPU", "another CPU since"],
+)
+def test_of_several_servers_the_most_alike_proves(
+    devices: list[RegisteredDevice], chosen: str
+) -> None:
+    for order in (devices, devices[::-1]):
+        assert proving_device(order, "Xeon", "own", None, "p").device.id == chosen
+
+
+def test_a_server_of_another_cpu_is_not_taken() -> None:
+    devices = [server("a", cpu_model="EPYC"), server("b")]
+    assert proving_device(devices, "Xeon", None, "b", "p").device.id == "b"
+    with pytest.raises(UserError, match="it was profiled on Xeon, and a has EPYC"):
+        proving_device(devices, "Xeon", None, "a", "p")
+    with pytest.raises(NotFound):
+        proving_device(devices, "Xeon", None, "nobody", "p")
+    virtual = devices[1].device.model_copy(update={"virtual": True})
+    only = [devices[0], devices[1].model_copy(update={"device": virtual})]
+    with pytest.raises(UserError, match="no server of the farm has it: they have EPYC"):
+        proving_device(only, "Xeon", None, None, "p")

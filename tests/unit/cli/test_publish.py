@@ -15,13 +15,14 @@ from controller.scheduling.binding import runs_of
 from controller.store.sqlite import SqliteStore
 from tests.support import store_examples
 from tests.support.altered_logs import RECORDED, in_detail, plus
+from tests.support.artefacts import bring_home, copy_of
 from tests.support.command_line import benchfarm, complaint_of, outcome_of
 from tests.support.logged_results import CELL, logged_result
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with two sweeps of a server with a price and a phone, with the logs of their runs."""
+    """A home with two sweeps of a priced server and a phone, whose head has the runs' logs."""
     home = tmp_path_factory.mktemp("home")
     store = SqliteStore.open(home / "store.sqlite")
     priced = store_examples.CPU.device.model_copy(update={"labels": {"price_per_hour": "3.6"}})
@@ -43,6 +44,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 store.save_runs([granted, store_examples.report(granted.run, outcome)])
     finally:
         store.close()
+    bring_home(home)
+    shutil.rmtree(home / "agent")  # what it keeps is another host's
     return home
 
 
@@ -187,3 +190,21 @@ def test_a_reader_checks_the_signature_as_the_page_says(home: Path, tmp_path: Pa
     board.joinpath("SHA256SUMS").write_text("")
     done_again = subprocess.run(["sh", "-c", told], cwd=board, check=False, capture_output=True)
     assert done_again.returncode != 0
+
+
+def test_runs_whose_logs_the_head_has_not_are_published_and_counted(
+    home: Path, tmp_path: Path
+) -> None:
+    other = shutil.copytree(home, tmp_path / "home")
+    board = tmp_path / "board"
+    _, complained, status = outcome_of(other, "publish", str(board))
+    assert (complained, status) == ("", 0)
+    told = json.loads(board.joinpath("data", "board.json").read_text())
+    run = next(run for one in told["rankings"] for row in one["rows"] for run in row["runs"])
+    name = "performance/mlperf_log_detail.txt"
+    copy_of(other, name, run["run"]).unlink()
+    _, complained, status = outcome_of(other, "publish", str(board))
+    assert status == 0
+    assert complained.count("\n") == 1
+    assert "runs are published without all their logs" in complained
+    assert complained.endswith(": the head has kept it no longer\n")

@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from controller.contracts.result import Result
 from controller.contracts.run import Run
 from controller.store.sqlite import SqliteStore
 from tests.support import store_examples
+from tests.support.artefacts import announce, bring_home, copy_of, swap
 from tests.support.command_line import printed_by
 
 SHOW = ("results", "show")
 KEPT = b"Result is : VALID\n"
 SHA256 = hashlib.sha256(KEPT).hexdigest()
-FILES = ("kept.txt", "changed.txt", "gone.txt")
+FILES = ("kept.txt", "changed.txt", "gone.txt", "damaged.txt")
 
 
 def _runs() -> list[Run]:
     return store_examples.runs_for(store_examples.sweep_record())
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """A home with a retried run that tells of everything, one of an earlier release, a failure."""
-    folder = tmp_path / "agent" / "host-1" / "runs"
-    folder.mkdir(parents=True)
-    (folder / "kept.txt").write_bytes(KEPT)
-    (folder / "changed.txt").write_bytes(KEPT + b"\n")
-    (folder / "unchecked.txt").write_bytes(KEPT)
-    checksums = {str(folder / name): SHA256 for name in FILES}
-    told = store_examples.result().model_copy(
+def _told(folder: Path) -> Result:
+    """Return a result that tells of everything, whose attempt left files in a folder."""
+    return store_examples.result().model_copy(
         update={
             "environment": {
                 "model_sha256": "11" * 32,
@@ -48,11 +44,36 @@ def home(tmp_path: Path) -> Path:
             "artefacts": {
                 "summary": str(folder / "kept.txt"),
                 "trace": str(folder / "unchecked.txt"),
+                "profile": str(folder / "profile"),
                 "far": "/elsewhere/far.txt",
             },
-            "checksums": checksums,
+            "checksums": {str(folder / name): SHA256 for name in (*FILES, "unsent.txt")},
         }
     )
+
+
+def _send(home: Path, folder: Path) -> None:
+    """Have the head get an attempt's files; one of which it keeps no longer, one it damages."""
+    (folder / "profile").mkdir(parents=True)
+    for name, content in (
+        *(("kept.txt", KEPT), ("changed.txt", KEPT + b"\n"), ("unchecked.txt", b"unchecked")),
+        *(("gone.txt", b"gone"), ("damaged.txt", b"damaged"), ("profile/profile.json", b"{}")),
+    ):
+        (folder / name).write_bytes(content)
+    bring_home(home)
+    run = _runs()[0].run_id
+    copy_of(home, "gone.txt", run).unlink()
+    swap(home, "damaged.txt", run, b"another")
+    announce(home, "unsent.txt", run, attempt=2)
+    shutil.rmtree(home / "agent")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with a retried run that tells of everything, one of an earlier release, a failure."""
+    folder = tmp_path / "agent" / "host-1" / "runs" / _runs()[0].run_id / "2"
+    _send(tmp_path, folder)
+    told = _told(folder)
     store = SqliteStore.open(tmp_path / "store.sqlite")
     try:
         store.save_agent(store_examples.AGENT, [store_examples.CPU, store_examples.PHONE])
@@ -98,6 +119,9 @@ def test_files_are_checked(home: Path) -> None:
         "kept.txt": "unchanged",
         "changed.txt": "changed",
         "gone.txt": "gone",
+        "damaged.txt": "unreadable",
+        "unsent.txt": "elsewhere",
+        "profile": "unchecked",
         "unchecked.txt": "unchecked",
         "far.txt": "elsewhere",
     }
@@ -112,7 +136,8 @@ def test_people_read_the_same(home: Path) -> None:
     assert f"  sweep       {sweep}, submission 1 by admin on 1970-01-01 00:16 UTC\n" in text
     assert "  attempt 1   lost on host-1 by host-1: leased" in text
     assert "    dataset_checksums: images sha256:22 truth md5:33\n" in text
-    assert "  files       1 unchanged, 1 changed, 1 unchecked, 1 gone, 1 elsewhere\n" in text
+    counts = "1 unchanged, 1 changed, 2 unchecked, 1 gone, 1 unreadable, 2 elsewhere"
+    assert f"  files       {counts}\n" in text
     assert f"    unchanged  sha256 {SHA256}  {home}" in text
     assert "    elsewhere (on host host-1)  checksum not recorded  /elsewhere/far.txt" in text
     assert "  not recorded: nothing is missing\n" in text

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from controller.contracts.result import Measurement, Result, Validity
+from controller.contracts.run import Run
 from controller.contracts.sweep import Cell
 from controller.contracts.units import Unit
 from controller.loadgen import logs
@@ -17,6 +19,7 @@ from controller.loadgen.logs import DETAIL, DetailLog
 from controller.scheduling.binding import runs_of
 from controller.store.sqlite import SqliteStore
 from tests.support.altered_logs import RECORDED, copied, in_detail, plus
+from tests.support.artefacts import announce, bring_home, copy_of, swap
 from tests.support.command_line import complaint_of, outcome_of, printed_by
 from tests.support.sample_store import make
 from tests.support.store_examples import AGENT, CPU, grant, report, sweep_record
@@ -110,46 +113,64 @@ def test_a_wrong_call_is_refused(arguments: tuple[str, ...], expected: str, tmp_
     assert expected in complaint_of(tmp_path, *VERIFY, *given)
 
 
-def _stored(home: Path, folder: Path, top1: float = 0.8) -> str:
-    """Store a run with recorded logs, and return the beginning of its id."""
-    log = DetailLog.parse(logs.read(folder, DETAIL))
+CELL = Cell(
+    workload="mobilenet_edgetpu",
+    stack="litert",
+    scenario="offline",
+    knobs={"suite_version": "v4.0", "numerics": "int8", "dataset": "full"},
+    selector="any",
+)
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> tuple[Path, str]:
+    """A home whose head has the recorded logs of a run, which its agent has no longer; the run."""
+    home = tmp_path / "home"
+    home.mkdir()
+    record = sweep_record(repeats=1)
+    (run,) = runs_of(record.sweep, record.sweep_id, [CELL], now=1.0)
+    folder = home / "agent" / "host-1" / "runs" / run.run_id / "1"
+    folder.mkdir(parents=True)
+    copied("accuracy", folder)
+    copied("offline", folder).rename(folder / "performance")
+    _store(home, run, _result(folder))
+    bring_home(home)
+    shutil.rmtree(home / "agent")
+    return home, run.run_id
+
+
+def _result(folder: Path, top1: float = 0.8) -> Result:
+    """Return the result of a run, as the runner reads it from its logs."""
+    log = DetailLog.parse(logs.read(folder / "performance", DETAIL))
     seconds = {"duration": logs.duration_s(log, "offline")}
     metrics = {name: Measurement(value=value, unit=Unit.SECONDS) for name, value in seconds.items()}
     metrics["throughput"] = Measurement(
         value=logs.throughput(log, "offline") or 0.0, unit=Unit.SAMPLES_PER_SECOND
     )
     metrics["top1"] = Measurement(value=top1, unit=Unit.FRACTION)
-    result = Result(
+    return Result(
         validity=Validity.VALID,
         metrics=metrics,
         environment={"meets_run_rules": False, "loadgen_seeds": tuple(logs.seeds(log))},
         artefacts={
-            "performance_loadgen_detail": str(folder / DETAIL),
-            "accuracy_loadgen_detail": str(folder.parent / "accuracy" / DETAIL),
+            f"{mode}_loadgen_detail": str(folder / mode / DETAIL)
+            for mode in ("performance", "accuracy")
         },
     )
-    record = sweep_record(repeats=1)
-    cell = Cell(
-        workload="mobilenet_edgetpu",
-        stack="litert",
-        scenario="offline",
-        knobs={"suite_version": "v4.0", "numerics": "int8", "dataset": "full"},
-        selector="any",
-    )
-    (run,) = runs_of(record.sweep, record.sweep_id, [cell], now=1.0)
+
+
+def _store(home: Path, run: Run, result: Result) -> None:
     with closing(SqliteStore.open(home / "store.sqlite")) as store:
         store.save_agent(AGENT, [CPU], [])
-        (queued,) = store.add_sweep(record, [run])
+        (queued,) = store.add_sweep(sweep_record(repeats=1), [run])
         leased = grant(queued)
         store.save_runs([leased])
         store.save_runs([report(leased.run, result)])
-    return queued.run_id[:12]
 
 
-def test_a_run_is_verified_with_all_its_tests(tmp_path: Path) -> None:
-    copied("accuracy", tmp_path)
-    run = _stored(tmp_path, copied("offline", tmp_path))
-    said, complained, status = outcome_of(tmp_path, *VERIFY, run, "--json")
+def test_a_run_is_verified_with_all_its_tests(measured: tuple[Path, str]) -> None:
+    home, run = measured
+    said, complained, status = outcome_of(home, *VERIFY, run[:12], "--json")
     assert (complained, status) == ("", 0)
     performance, accuracy = json.loads(said)
     assert performance["where"].endswith("performance")
@@ -160,23 +181,60 @@ def test_a_run_is_verified_with_all_its_tests(tmp_path: Path) -> None:
 
 
 def test_a_run_below_its_target_that_is_valid_is_named(tmp_path: Path) -> None:
-    copied("accuracy", tmp_path)
-    run = _stored(tmp_path, copied("offline", tmp_path), top1=0.7)
-    said, _, status = outcome_of(tmp_path, *VERIFY, run, "--json")
+    record = sweep_record(repeats=1)
+    (run,) = runs_of(record.sweep, record.sweep_id, [CELL], now=1.0)
+    folder = tmp_path / "agent" / "host-1" / "runs" / run.run_id / "1"
+    folder.mkdir(parents=True)
+    copied("accuracy", folder)
+    copied("offline", folder).rename(folder / "performance")
+    _store(tmp_path, run, _result(folder, top1=0.7))
+    bring_home(tmp_path)
+    said, _, status = outcome_of(tmp_path, *VERIFY, run.run_id, "--json")
     assert status == 1
     odd = [c["figure"] for c in json.loads(said)[1]["checks"] if c["verdict"] == "differs"]
     assert odd == ["top1"]
 
 
-def test_a_run_whose_logs_are_elsewhere_ends_with_status_2(tmp_path: Path) -> None:
-    folder = copied("offline", tmp_path)
-    run = _stored(tmp_path, folder)
-    shutil.rmtree(folder)
-    said, complained, status = outcome_of(tmp_path, *VERIFY, run)
-    assert (said, status) == ("", 2)
+def _forged(home: Path, run: str) -> None:
+    swap(home, f"performance/{DETAIL}", run, b":::MLLOG {}\n")
+
+
+def _lost(home: Path, run: str) -> None:
+    copy_of(home, f"performance/{DETAIL}", run).unlink()
+
+
+def _awaited(home: Path, run: str) -> None:
+    announce(home, "performance/latencies_ns.npy", run)
+
+
+def _never_sent(home: Path, run: str) -> None:
+    shutil.rmtree(home / "artefacts")
+
+
+@pytest.mark.parametrize(
+    ("plant", "said"),
+    [
+        (_forged, "the head's copy is not what its checksum says. Run `benchfarm store check`"),
+        (_lost, "the head has kept it no longer. Look for it on its agent's host"),
+        (_awaited, "latencies_ns.npy of run {run}: it is still with agent host-1. Repeat it"),
+        (_never_sent, "the head has no copy of it. Repeat it later"),
+    ],
+)
+def test_a_test_whose_logs_the_head_has_not_ends_with_status_2_and_a_line(
+    measured: tuple[Path, str], plant: Callable[[Path, str], None], said: str
+) -> None:
+    home, run = measured
+    plant(home, run)
+    shown, complained, status = outcome_of(home, *VERIFY, run)
+    assert status == 2
     lines = complained.splitlines()
-    assert len(lines) == 2  # of the performance and of the accuracy run
-    assert all("run this on the host that measured" in line for line in lines)
+    assert lines[0].startswith(f"benchfarm: cannot verify run {run}, attempt 1, performance: ")
+    assert said.format(run=run) in lines[0]
+    if plant is _never_sent:
+        assert (len(lines), shown) == (2, "")
+    else:
+        assert len(lines) == 1
+        assert "accuracy" in shown, "the other test is verified"
 
 
 def test_a_run_without_logs_of_loadgen_is_refused(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_head_that_is_interrupted_while_it_starts_leaves_nothing(
     def interrupted(*_: object, **__: object) -> None:
         raise SystemExit(143)
 
-    def end_marked(_: str, instance: str, *, grace_s: float) -> int:
+    def end_marked(_: str, instance: str, **__: object) -> int:
         ended.append(instance)
         return 0
 

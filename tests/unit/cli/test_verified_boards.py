@@ -14,6 +14,7 @@ from controller.scheduling.binding import runs_of
 from controller.store.sqlite import SqliteStore
 from tests.support import store_examples
 from tests.support.altered_logs import RECORDED
+from tests.support.artefacts import bring_home
 from tests.support.command_line import benchfarm, outcome_of
 from tests.support.logged_results import CELL, logged_result
 
@@ -41,6 +42,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
             store.save_runs([leased, store_examples.report(leased.run, store_examples.result())])
     finally:
         store.close()
+    bring_home(home)
     board = tmp_path_factory.mktemp("published") / "board"
     benchfarm(home, "publish", str(board))
     return board

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,11 +50,11 @@ class Text:
             yield f"the remedy is no whole sentence: {self.remedy!r}"
 
 
-def kinds() -> frozenset[str]:
+def kinds(parsed: Iterable[tuple[Path, ast.Module]]) -> frozenset[str]:
     """Return the names of UserError and all that is derived from it, by the sources' classes."""
     bases = {
         node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
-        for _, tree in sources()
+        for _, tree in parsed
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
     }
@@ -64,21 +64,29 @@ def kinds() -> frozenset[str]:
     return frozenset(found)
 
 
-@cache
-def sources() -> tuple[tuple[Path, ast.Module], ...]:
-    """Return every module of ours, parsed."""
+def sources() -> list[tuple[Path, ast.Module]]:
+    """Return every module of ours, parsed: millions of objects, which nobody may keep.
+
+    None of them is garbage: looking for it meanwhile takes as long again.
+    """
     paths = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
-    return tuple((path, ast.parse(path.read_text())) for path in paths)
+    gc.disable()
+    try:
+        return [(path, ast.parse(path.read_text())) for path in paths]
+    finally:
+        gc.enable()
 
 
 def texts() -> list[Text]:
     """Return every error that is made from three texts, in the order of files."""
-    known, found = kinds(), []
-    for path, tree in sources():
+    parsed, found = sources(), []
+    known = kinds(parsed)
+    for path, tree in parsed:
         constants = assigned(tree.body)
         for scope in (tree, *functions(tree)):
-            names = {**constants, **assigned(own(scope))}
-            for node in own(scope):
+            nodes = own(scope)
+            names = {**constants, **assigned(nodes)}
+            for node in nodes:
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                     words = arguments(node)
                     if node.func.id in known and len(words) == 3:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from agents.host.compiler import WRAPPER, inductor_environ
 from agents.host.launch import (
     GLIBC_HUGE,
     GLIBC_KEEPS,
@@ -31,6 +33,8 @@ HOST = HostTools(
     taskset="/usr/bin/taskset",
     huge_pages="madvise",
     isa_unusable=(),
+    cxx="/usr/bin/g++",
+    inductor_cache=Path("/home/ann/.cache/benchfarm/inductor"),
 )
 ONE_NODE = replace(HOST, nodes={0: frozenset(range(8))})
 TUNED = ":".join(GLIBC_KEEPS)
@@ -209,6 +213,7 @@ def test_what_is_not_installed_is_named_with_its_remedy() -> None:
 )
 def test_settings_become_variables(knobs: dict[str, Scalar], variables: dict[str, str]) -> None:
     always = {"OMP_NUM_THREADS": "8", "PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1"}
+    always |= inductor_environ(HOST.cxx, HOST.inductor_cache)
     assert launch(**knobs).environ == always | variables
 
 
@@ -237,6 +242,15 @@ def test_onednn_leaves_amx_alone_where_it_is_unusable() -> None:
     assert "ONEDNN_MAX_CPU_ISA" not in launch().environ
     hollow = replace(HOST, isa_unusable=("amx_bf16", "amx_tile", "amx_int8"))
     assert launch(hollow).environ["ONEDNN_MAX_CPU_ISA"] == "AVX512_CORE_FP16"
+
+
+def test_inductor_compiles_by_our_wrapper_into_the_user_s_own_cache() -> None:
+    environ = launch().environ
+    assert environ["CXX"] == str(WRAPPER)
+    assert environ["BENCHFARM_CXX"] == "/usr/bin/g++"
+    assert environ["TORCHINDUCTOR_CACHE_DIR"] == "/home/ann/.cache/benchfarm/inductor"
+    without = launch(replace(HOST, cxx=None)).environ
+    assert without.keys().isdisjoint({"CXX", "BENCHFARM_CXX"})
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli.results_submission import export_app_json, export_tree
 from controller.contracts.errors import UserError
 from controller.contracts.records import StoredResult
 from controller.loadgen.logs import SUMMARY
-from tests.support.exportable_results import phone_result
+from tests.support.exportable_results import phone_result, write_app_json, write_tree
 from tests.support.published_trees import RELEASE, facts_of, log_of
 
 
@@ -71,7 +70,7 @@ OTHERWISE = [
 
 
 @pytest.mark.parametrize(("change", "why"), OTHERWISE)
-@pytest.mark.parametrize("write", [export_tree, export_app_json])
+@pytest.mark.parametrize("write", [write_tree, write_app_json])
 def test_a_result_whose_figures_are_not_its_logs_is_refused(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -95,7 +94,7 @@ def test_what_only_its_log_says_otherwise_is_named(
     one = _log_says(**odd)(one)
     facts = {**one.environment, "loadgen": "5.0 @ x", "min_query_count": 2048}
     one = _stored("latency_max", 1e-6)(one).model_copy(update={"environment": facts})
-    export_tree([one], tmp_path / "out")
+    write_tree([one], tmp_path / "out")
     page = (tmp_path / "out/TO_FILL_IN.md").read_text()
     said = capsys.readouterr().out
     for line in (
@@ -105,5 +104,5 @@ def test_what_only_its_log_says_otherwise_is_named(
     ):
         assert line in page
     assert "contradicts itself" in said
-    export_app_json([one], tmp_path / "result.json")
+    write_app_json([one], tmp_path / "result.json")
     assert "a reviewer would refuse its logs" in capsys.readouterr().out

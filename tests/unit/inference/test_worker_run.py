@@ -102,7 +102,7 @@ def test_a_stack_that_only_trains_is_refused(tmp_path: Path) -> None:
 def test_loadgen_is_asked_for_what_it_is_on_a_device(
     scenario: str, length: str, queries: int, ms: int, at_once: int, tmp_path: Path
 ) -> None:
-    spec = _spec_of(job_of(scenario, length=length), tmp_path, 4)
+    spec = _spec_of(job_of(scenario, length=length), "performance", tmp_path, 4, 64)
     assert (spec.min_query_count, spec.min_duration_ms, spec.mode) == (queries, ms, "performance")
     assert spec.queried_at_once == at_once
     assert spec.watch_host
@@ -129,5 +129,6 @@ def test_no_result_meets_the_run_rules_and_says_why(
     took = {"duration": Measurement(value=seconds, unit=Unit.SECONDS)}
     result = Result(validity=validity, reasons=("x",), metrics=took, environment={})
     wanted = {"length": "normal", "policy": "lab", **knobs}
-    missed = rules_missed(job_of(scenario, **wanted), result)
+    job = job_of(scenario, **wanted)
+    missed = rules_missed(job, result, has_truths=False, was_scored=False)
     assert missed == ("random weights", "made-up samples", "accuracy not known", *more)

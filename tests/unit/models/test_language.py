@@ -10,7 +10,8 @@ import torch
 from agents.backends.torch_eager.backend import TorchEager
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
-from models.language import MASK, BertTraining, EncoderTraining, LanguageTraining, LstmTraining
+from models.bert import BertTraining
+from models.language import MASK, EncoderTraining, LanguageTraining, LstmTraining
 from tests.support.knobs import workload_arguments
 from tests.support.workloads import losses_on_one_batch
 

@@ -174,11 +174,11 @@ def test_a_file_that_is_not_the_published_one_is_refused(store: Store, checkpoin
 
 
 def test_every_published_file_says_where_it_is_and_what_it_is_of() -> None:
-    told = {n: w.weights for n, w in CATALOG.workloads.items() if w.weights is not None}
+    told = {n: w for n, w in CATALOG.workloads.items() if w.weights is not None}
     assert {"resnet18", "resnet50", "retinanet_resnext50"} <= told.keys()
-    for published in told.values():
-        for weights in published.values():
-            assert weights.knobs
+    for workload in told.values():
+        for weights in (workload.weights or {}).values():
+            assert weights.knobs or "backbone" not in workload.knobs
             assert weights.source
             begins = weights.checksum_begins
             assert begins is None or (weights.checksum or begins).startswith(begins)
@@ -225,11 +225,12 @@ def test_weights_are_fetched_from_a_mirror_and_checked(
     assert not [key for key in store.contents() if "/" in key]
 
 
-def test_a_manifest_s_weights_need_their_knob() -> None:
+def test_a_manifest_s_weights_and_truths_need_their_knobs() -> None:
     manifest = CATALOG.workloads["resnet50"].model_dump()
     for planted, said in (
         ({**manifest, "knobs": {}, "switches": ()}, "knobs.weights must be any name"),
         ({**manifest, "weights": {"x": {"knobs": {"depth": 9}}}}, "unknown knobs: depth"),
+        ({**manifest, "truths": {"not_with": {"data": ("made",)}}}, "truths are told of unknown"),
     ):
         with pytest.raises(ValueError, match=said):
             WorkloadManifest.model_validate(planted)

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from controller.api.certificate import own_certificate, tls_of
+from controller.api.options import ApiOptions
 from controller.api.rates import Rate
-from controller.api.server import ApiOptions
 from controller.contracts.records import Scope
 from controller.metrics.exporter import LOOPBACK
 from controller.page.doors import own_address

@@ -4,13 +4,20 @@ import os
 import secrets
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from controller.platform.processes import end_marked, environment_of, marked_processes
+from controller.platform.processes import (
+    end_all,
+    end_marked,
+    environment_of,
+    marked_processes,
+    name_of,
+)
 from tests.support.processes import idle_process, is_dead, wait_until_dead
 from tests.support.waiting import PATIENCE_S
 
@@ -18,6 +25,20 @@ MARKER = "BENCHFARM_TEST_MARKER"
 READY = "print('ready', flush=True); time.sleep(600)"
 OBEDIENT = f"import time; {READY}"
 STUBBORN = f"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); {READY}"
+TIDY = f"""
+import pathlib, signal, sys, time
+def told(number, frame):
+    time.sleep(0.2)
+    pathlib.Path({{put_away!r}}).touch()
+    sys.exit()
+signal.signal(signal.SIGTERM, told)
+{READY}
+"""
+UNCARING = f"""
+import subprocess, time
+child = subprocess.Popen(["sleep", "infinity"])
+{READY}
+"""
 PARENT = f"""
 import subprocess, sys, time
 subprocess.Popen([sys.executable, "-c", {STUBBORN!r}], start_new_session=True)
@@ -85,6 +106,36 @@ def test_who_ignores_sigterm_is_killed_after_the_grace(value: str) -> None:
     stubborn = start(STUBBORN, value)
     assert end_marked(MARKER, value, grace_s=0.3) == 1
     assert is_dead(stubborn)
+
+
+def test_what_has_nothing_to_put_away_is_killed_once_nothing_else_is_left(value: str) -> None:
+    stubborn = start(STUBBORN, value)
+    began = time.monotonic()
+    assert end_marked(MARKER, value, PATIENCE_S, expendable=lambda _: True) == 1
+    assert is_dead(stubborn)
+    assert time.monotonic() - began < PATIENCE_S
+
+
+def test_others_have_their_grace_beside_what_is_expendable(value: str, tmp_path: Path) -> None:
+    put_away = tmp_path / "put away"
+    start(TIDY.format(put_away=str(put_away)), value)
+    with idle_process({MARKER: value}):
+        assert (
+            end_marked(MARKER, value, PATIENCE_S, expendable=lambda p: name_of(p) == "sleep") == 2
+        )
+        assert put_away.exists()
+
+
+def test_a_zombie_that_its_parent_leaves_is_not_waited_for(value: str) -> None:
+    parent = start(UNCARING, None)
+    try:
+        (child,) = parent.children()
+        began = time.monotonic()
+        assert end_all(lambda: iter([child]), PATIENCE_S) == 1
+        assert child.status() == psutil.STATUS_ZOMBIE
+        assert time.monotonic() - began < PATIENCE_S
+    finally:
+        parent.kill()
 
 
 def test_nobody_marked(value: str) -> None:

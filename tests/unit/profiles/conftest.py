@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from controller.platform.programs import python_module
 from controller.profiles.model import Profile
+from tests.support.made_once import made_once
 from tests.support.recorded_profiles import recorded_profile
 
 ROOT = Path(__file__).parents[3]
@@ -24,10 +26,8 @@ def run_module(module: str, folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder into which tests.support.profiled_model has written."""
-    path = tmp_path_factory.mktemp("profiled")
-    run_module("profiled_model", path)
-    return path
+    """The folder into which tests.support.profiled_model has written, once in a run of tests."""
+    return made_once(tmp_path_factory, "profiled", partial(run_module, "profiled_model"))
 
 
 @pytest.fixture(scope="session")

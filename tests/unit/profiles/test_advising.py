@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from controller.contracts.advice import Advised, Rule
 from controller.contracts.base import Scalar
+from controller.contracts.counters import Counters, PhaseCounts
 from controller.contracts.peaks import Peaks
 from controller.contracts.profile import ProfileOrigin
 from controller.profiles.advising.advise import LEAST_SHARE, advise
@@ -48,6 +49,7 @@ class Case:
     stack: str = "torch"
     bf16: bool = False
     peaks: Peaks | None = None
+    counters: Counters | None = None
 
 
 def clean_step(*, bf16: bool) -> Rows:
@@ -72,8 +74,25 @@ def planted(case: Case) -> Profile:
         knobs={**KNOBS, "precision": "bf16" if case.bf16 else "fp32", **case.knobs},
         environment={**FACTS, **case.facts},
     )
-    told = {"origin": origin, "peaks": case.peaks}
+    told = {"origin": origin, "peaks": case.peaks, "counters": case.counters}
     return replace(made, summary=made.summary.model_copy(update=told))
+
+
+def counted(minor_faults: float, system_s: float = 0.1) -> Counters:
+    """Return what was counted in a forward pass of 0.25 s, and in a quiet backward pass."""
+    quiet = PhaseCounts(
+        phase="backward",
+        seconds=0.2,
+        minor_faults=20.0,
+        major_faults=0.0,
+        voluntary_switches=0.0,
+        involuntary_switches=0.0,
+        user_s=0.4,
+        system_s=0.0,
+    )
+    faults = {"minor_faults": minor_faults, "system_s": system_s}
+    busy = quiet.model_copy(update={"phase": "forward", "seconds": 0.25, **faults})
+    return Counters(steps=3, phases=(busy, quiet))
 
 
 def reorders(layout: str, seconds: float) -> Rows:
@@ -176,6 +195,21 @@ FAULTS: Mapping[str, tuple[Case, Rule, str]] = {
         Case(kernels("aten::add", 0.1, bytes_=2.0**26), {"malloc": "glibc"}),
         Rule.MALLOC,
         "malloc=glibc-tuned",
+    ),
+    "other malloc, faults counted": (
+        Case(knobs={"malloc": "glibc"}, counters=counted(50_000)),
+        Rule.MALLOC,
+        "malloc=glibc-tuned",
+    ),
+    "page faults": (
+        Case(counters=counted(1000)),
+        Rule.PAGE_FAULTS,
+        "keep tensors for the next step instead of allocating them anew",
+    ),
+    "page faults, small pages": (
+        Case(knobs={"huge_pages": False}, counters=counted(50_000)),
+        Rule.PAGE_FAULTS,
+        "huge_pages=true",
     ),
     "fragmentation": (
         Case(kernels("aten::neg", 0.1, calls=20000.0)),
@@ -292,6 +326,15 @@ ALIKE: Mapping[str, tuple[Case, Rule]] = {
         Case(kernels("aten::add", 0.1, bytes_=2.0**20), {"malloc": "glibc"}),
         Rule.MALLOC,
     ),
+    "large tensors that were not faulted in": (
+        Case(kernels("aten::add", 0.1, bytes_=2.0**26), {"malloc": "glibc"}, counters=counted(900)),
+        Rule.MALLOC,
+    ),
+    "few page faults": (Case(counters=counted(999)), Rule.PAGE_FAULTS),
+    "page faults that cost nothing": (
+        Case(counters=counted(50_000, system_s=0.0)),
+        Rule.PAGE_FAULTS,
+    ),
     "long kernels": (Case(kernels("aten::neg", 0.1, calls=100.0)), Rule.FRAGMENTATION),
     "short products near the roof": (
         Case([replace(row, attainable_s=4e-5) for row in kernels("aten::mm", 0.1, calls=2000.0)]),
@@ -325,8 +368,10 @@ def test_what_only_looks_like_a_fault_is_none(case: Case, rule: Rule) -> None:
             Case(kernels("aten::add", 0.1, bytes_=2.0**26), {"malloc": "glibc"}, peaks=PEAKS),
             (0.0, 0.1 - 2**26 / 1e10),
         ),
+        # The kernel has 0.1 of 0.25 s of a forward pass, whose parts take 0.251 s.
+        (Case(knobs={"malloc": "glibc"}, counters=counted(50_000)), (0.0, 0.4 * 0.251)),
     ],
-    ids=["peaks", "no peaks", "frozen", "threads", "malloc"],
+    ids=["peaks", "no peaks", "frozen", "threads", "malloc", "page faults"],
 )
 def test_intervals(case: Case, seconds: tuple[float, float]) -> None:
     first = advise(planted(case)).advice[0]

@@ -134,5 +134,6 @@ async def test_a_profile_keeps_and_shows_what_was_counted(profiled: Path, tmp_pa
     counts = page.split('id="counts"')[1].split("</section>")[0]
     (row,) = counts_rows(COUNTED)
     assert row == ("forward", "125 ms", "1,500", "0", "12", "3", "1", "250 ms", "31.25 ms")
-    for text in row:
+    assert f">{row[0]}</th>" in counts
+    for text in row[1:]:
         assert f">{text}</td>" in counts

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agents.attempts.profiled import PeaksFound
+from agents.host.disturbance import OWN_SPEED
 from controller.contracts.result import Failure, Outcome, Result, Validity
 from controller.contracts.wire import Progress, WorkerSpec
 from controller.profiles.files import KERNELS, METADATA, PRIMITIVES, read
@@ -109,6 +110,36 @@ async def test_a_profile_that_is_invalid_says_so_everywhere(
         assert told["origin"]["workload"] == "resnet"
     page = profile_html(read(folder), "Profile")
     assert ("<li>INVALID: " in page) == bool(reasons)
+
+
+@pytest.mark.parametrize(("gflops", "validity"), [(165.0, "VALID"), (150.0, "DISTURBED")])
+async def test_runs_at_different_speeds_of_the_machine_are_named(
+    tmp_path: Path, gflops: float, validity: str
+) -> None:
+    recorded = planted(tmp_path / "planted").verbose.parent
+    timed = builders.result(STEP_S)
+    environment = {**timed.environment, "matmul_gflops": 200.0}
+    runner = profiled_by(
+        Timed(timed.model_copy(update={"environment": environment})),
+        Watching(recorded, step_s=STEP_S, gflops=gflops),
+        tmp_path,
+    )
+    result = await runner.run(spec_in(tmp_path), lambda _: None)
+    assert isinstance(result, Result)
+    assert result.validity == validity
+    said = f"{OWN_SPEED}: a matrix product ran at {gflops:g} to 200 GFLOP/s beside the timed and"
+    assert (f"profile: {said}" in " ".join(result.reasons)) is (validity != "VALID")
+
+
+async def test_a_machine_that_changed_speed_within_a_run_is_watched_again(
+    profiled: Path, tmp_path: Path
+) -> None:
+    changed = {"validity": Validity.DISTURBED, "reasons": (f"{OWN_SPEED}: planted",)}
+    for reasons, parts in ((changed, 4), ({**changed, "reasons": ("others were busy",)}, 2)):
+        workers = Watching(profiled)
+        timed = Timed(builders.result().model_copy(update=reasons))
+        await profiled_by(timed, workers, tmp_path).run(spec_in(tmp_path), lambda _: None)
+        assert len([part for part in workers.parts if part in ("trace", "verbose")]) == parts
 
 
 @dataclass

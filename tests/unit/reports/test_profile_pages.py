@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+import plotly.graph_objects as go
 import pytest
 
 from controller.profiles.parts import NO_PHASE
@@ -27,6 +28,8 @@ def figures_of(page: str) -> dict[str, Any]:
     found = re.search(r'id="figures">(.*?)</script>', page, re.DOTALL)
     assert found
     figures: dict[str, Any] = json.loads(found[1])
+    for figure in figures.values():
+        go.Figure(figure)  # refuses what plotly does not know
     return figures
 
 

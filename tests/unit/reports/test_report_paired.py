@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import plotly.graph_objects as go
 import pytest
 
 from controller.contracts.pair import Pair
@@ -123,6 +124,7 @@ def test_pairs_are_drawn_with_the_interval_one_and_the_warm_up(
 ) -> None:
     (compared,) = view_of(results).compared
     chart = pairs_chart(compared)
+    assert len(go.Figure(chart.figure).data) == 2
     points, layout = chart.figure["data"][-1], chart.figure["layout"]
     assert layout["xaxis"]["title"]["text"] == heading
     assert list(points["x"]) == places

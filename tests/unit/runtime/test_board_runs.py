@@ -1,36 +1,48 @@
-"""Logs in a board: only those of the run itself, whole, with their checksums."""
+"""Logs in a board: only those of the run itself, whole, with checksums, by the head's copies."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from controller.contracts.records import StoredResult
 from controller.runtime.board_runs import BoardRuns, Caps
+from tests.support.artefacts import Head, announce, bring_home, copy_of, swap
 from tests.support.sweep_examples import result
 
 DETAIL = "mlperf_log_detail.txt"
+NAME = f"performance/{DETAIL}"
 LOG = b":::MLLOG {}\n" * 9
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home whose head has the logs of two runs, which their agent has no longer."""
+    home = tmp_path_factory.mktemp("kept") / "home"
+    for run, attempt, name in (
+        *(("run-1", 1, NAME), ("run-1", 2, NAME), ("run-2", 1, NAME)),
+        *(("run-1", 1, f"other/{DETAIL}"), ("run-1", 1, DETAIL)),
+    ):
+        kept = log_of(home, run, attempt, name)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_bytes(LOG if name == NAME and attempt == 1 else b"secret")
+    bring_home(home)
+    shutil.rmtree(home / "agent")
+    return home
+
+
 @pytest.fixture
-def agents(tmp_path: Path) -> Path:
-    """The folder of a host's agents, with the logs of one run."""
-    folder = tmp_path / "home" / "agent"
-    kept = folder / "host-1" / "runs" / "run-1" / "1" / "performance"
-    kept.mkdir(parents=True)
-    kept.joinpath(DETAIL).write_bytes(LOG)
-    tmp_path.joinpath("home", "api-token").write_text("secret")
-    tmp_path.joinpath("home", DETAIL).write_text("secret")
-    return folder
+def mine(home: Path, tmp_path: Path) -> Path:
+    """A copy of the home that a test may damage."""
+    return Path(shutil.copytree(home, tmp_path / "mine"))
 
 
-def log_of(agents: Path, run: str = "run-1", attempt: int = 1) -> Path:
-    return agents / "host-1" / "runs" / run / str(attempt) / "performance" / DETAIL
+def log_of(home: Path, run: str = "run-1", attempt: int = 1, name: str = NAME) -> Path:
+    return home / "agent" / "host-1" / "runs" / run / str(attempt) / name
 
 
 def run_with(artefact: Path | str, run_id: str = "run-1", attempt: int = 1) -> StoredResult:
@@ -43,24 +55,24 @@ def board_in(tmp_path: Path) -> Path:
     return board
 
 
-def test_a_run_has_one_folder_with_its_result_and_logs(tmp_path: Path, agents: Path) -> None:
+def test_a_run_has_one_folder_with_its_result_and_logs(tmp_path: Path, home: Path) -> None:
     board = board_in(tmp_path)
-    told = BoardRuns(board, agents).add(run_with(log_of(agents)))
+    told = BoardRuns(board, Head(home)).add(run_with(log_of(home)))
     assert (told.folder, told.absent) == ("runs/run-1", {})
-    assert [file.name for file in told.files] == ["result.json", f"performance/{DETAIL}"]
+    assert [file.name for file in told.files] == ["result.json", NAME]
     for file in told.files:
         content = board.joinpath(told.folder, file.name).read_bytes()
         assert (len(content), hashlib.sha256(content).hexdigest()) == (file.size, file.sha256)
-    assert board.joinpath(told.folder, "performance", DETAIL).read_bytes() == LOG
+    assert board.joinpath(told.folder, NAME).read_bytes() == LOG
     stored = json.loads(board.joinpath(told.folder, "result.json").read_text())
-    assert stored["artefacts"] == {"performance_detail": f"performance/{DETAIL}"}
+    assert stored["artefacts"] == {"performance_detail": NAME}
     assert stored["metrics"]["step_time"]["samples"] == [0.5, 0.5, 0.5]
     assert str(tmp_path) not in json.dumps(stored)
 
 
-def refused(board: Path, agents: Path, of: StoredResult, caps: Caps | None = None) -> str:
+def refused(board: Path, home: Path, of: StoredResult, caps: Caps | None = None) -> str:
     """Add a run; return why its log is absent, and check that nothing of it is in the board."""
-    told = BoardRuns(board, agents, caps or Caps()).add(of)
+    told = BoardRuns(board, Head(home), caps or Caps()).add(of)
     assert [file.name for file in told.files] == ["result.json"]
     files = [path.name for path in board.rglob("*") if path.is_file()]
     assert files == ["result.json"]
@@ -70,55 +82,40 @@ def refused(board: Path, agents: Path, of: StoredResult, caps: Caps | None = Non
 @pytest.mark.parametrize(
     "place",
     [
-        *(f"../{DETAIL}", "host-1/runs/run-2/1/performance/" + DETAIL),
-        *("host-1/runs/run-1/2/performance/" + DETAIL, "host-1/runs/run-1/1/" + DETAIL),
-        *("host-1/runs/run-1/1/other/" + DETAIL, f"x/../../{DETAIL}", f"\0/{DETAIL}"),
-        "host-1/runs/run-1/1/performance/../../../../../../" + DETAIL,
+        *(f"../{DETAIL}", f"host-1/runs/run-2/1/{NAME}", f"host-1/runs/run-1/2/{NAME}"),
+        *(f"host-1/runs/run-1/1/{DETAIL}", f"host-1/runs/run-1/1/other/{DETAIL}"),
+        *(f"x/../../{DETAIL}", f"\0/{DETAIL}", f"/elsewhere/{DETAIL}"),
+        f"host-1/runs/run-1/1/performance/../../../../../../{DETAIL}",
     ],
 )
-def test_no_file_but_a_log_of_the_attempt_is_read(place: str, tmp_path: Path, agents: Path) -> None:
-    for other in (
-        *("runs/run-2/1/performance", "runs/run-1/2/performance", "runs/run-1/1"),
-        "runs/run-1/1/other",
-    ):
-        agents.joinpath("host-1", other).mkdir(parents=True, exist_ok=True)
-        agents.joinpath("host-1", other, DETAIL).write_text("secret")
-    why = refused(board_in(tmp_path), agents, run_with(f"{agents}/{place}"))
-    assert why.startswith("it is not ")
+def test_no_file_but_a_log_of_the_attempt_is_read(place: str, tmp_path: Path, home: Path) -> None:
+    why = refused(board_in(tmp_path), home, run_with(f"{home}/agent/{place}"))
+    assert why == "it is not a log in the run's own folder"
 
 
-def test_a_folder_of_the_same_shape_elsewhere_is_not_this_hosts(
-    tmp_path: Path, agents: Path
-) -> None:
-    like = tmp_path / "elsewhere" / log_of(agents).relative_to(agents)
-    like.parent.mkdir(parents=True)
-    like.write_text("secret")
-    why = refused(board_in(tmp_path), agents, run_with(like))
-    assert why == "it is not a log in this host's folder of the run"
-
-
-def test_other_artefacts_are_not_even_mentioned(tmp_path: Path, agents: Path) -> None:
-    told = BoardRuns(board_in(tmp_path), agents).add(run_with(agents.parent / "api-token"))
+def test_other_artefacts_are_not_even_mentioned(tmp_path: Path, home: Path) -> None:
+    told = BoardRuns(board_in(tmp_path), Head(home)).add(run_with(home / "api-token"))
     assert (len(told.files), told.absent) == (1, {})
 
 
-def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path, agents: Path) -> None:
-    log_of(agents).unlink()
-    log_of(agents).symlink_to(agents.parent / DETAIL)
-    why = refused(board_in(tmp_path), agents, run_with(log_of(agents)))
-    assert why == "it is not a log in this host's folder of the run"
+def test_a_log_that_the_head_has_not_is_said(tmp_path: Path, mine: Path) -> None:
+    board = board_in(tmp_path)
+    why = refused(board, mine, run_with(log_of(mine, "run-3"), "run-3"))
+    assert why == "the head has no copy of it"
+    shutil.rmtree(board / "runs")
+    announce(mine, NAME, "run-4")
+    why = refused(board, mine, run_with(log_of(mine, "run-4"), "run-4"))
+    assert why == "it is still with agent host-1"
+    shutil.rmtree(board / "runs")
+    copy_of(mine, NAME, "run-2").unlink()
+    why = refused(board, mine, run_with(log_of(mine, "run-2"), "run-2"))
+    assert why == "the head has kept it no longer"
 
 
-def test_a_pipe_in_place_of_a_log_blocks_nothing(tmp_path: Path, agents: Path) -> None:
-    log_of(agents).unlink()
-    os.mkfifo(log_of(agents))
-    why = refused(board_in(tmp_path), agents, run_with(log_of(agents)))
-    assert why == "it is not a regular file"
-
-
-def test_a_log_of_another_host_is_said_to_be_there(tmp_path: Path, agents: Path) -> None:
-    why = refused(board_in(tmp_path), agents, run_with("/elsewhere/" + DETAIL))
-    assert why == "it is not kept on this host"
+def test_a_damaged_copy_is_not_published(tmp_path: Path, mine: Path) -> None:
+    swap(mine, NAME, "run-2", LOG[:-1] + b"x")
+    why = refused(board_in(tmp_path), mine, run_with(log_of(mine, "run-2"), "run-2"))
+    assert why == "the head's copy is not what its checksum says"
 
 
 @pytest.mark.parametrize(
@@ -129,25 +126,23 @@ def test_a_log_of_another_host_is_said_to_be_there(tmp_path: Path, agents: Path)
     ],
 )
 def test_a_log_beyond_a_cap_is_left_out_whole(
-    caps: Caps, why: str, tmp_path: Path, agents: Path
+    caps: Caps, why: str, tmp_path: Path, home: Path
 ) -> None:
-    assert refused(board_in(tmp_path), agents, run_with(log_of(agents)), caps) == why
+    assert refused(board_in(tmp_path), home, run_with(log_of(home)), caps) == why
 
 
-def test_the_cap_of_the_board_counts_the_logs_of_all_runs(tmp_path: Path, agents: Path) -> None:
-    log_of(agents, "run-2").parent.mkdir(parents=True)
-    log_of(agents, "run-2").write_bytes(LOG)
-    runs = BoardRuns(board_in(tmp_path), agents, Caps(board=len(LOG) + 1))
-    first = runs.add(run_with(log_of(agents)))
-    second = runs.add(run_with(log_of(agents, "run-2"), "run-2"))
+def test_the_cap_of_the_board_counts_the_logs_of_all_runs(tmp_path: Path, home: Path) -> None:
+    runs = BoardRuns(board_in(tmp_path), Head(home), Caps(board=len(LOG) + 1))
+    first = runs.add(run_with(log_of(home)))
+    second = runs.add(run_with(log_of(home, "run-2"), "run-2"))
     assert (len(first.files), len(second.files)) == (2, 1)
 
 
 @pytest.mark.parametrize("run_id", ["../../x", "..", "", ".x", "a b", "a/b", "<img>", "x" * 200])
-def test_a_hostile_run_id_is_no_path(run_id: str, tmp_path: Path, agents: Path) -> None:
+def test_a_hostile_run_id_is_no_path(run_id: str, tmp_path: Path, home: Path) -> None:
     board = board_in(tmp_path)
-    told = BoardRuns(board, agents).add(run_with(log_of(agents), run_id))
+    told = BoardRuns(board, Head(home)).add(run_with(log_of(home), run_id))
     (folder,) = board.joinpath("runs").iterdir()
     assert told.folder == f"runs/{folder.name}"
     assert len(folder.name) == 16
-    assert {path.name for path in tmp_path.iterdir()} == {"home", "board"}
+    assert {path.name for path in tmp_path.iterdir()} == {"board"}

@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from controller.contracts.errors import (
@@ -209,3 +210,26 @@ def test_a_token_that_the_head_refuses_is_said_in_one_line(tmp_path: Path) -> No
     with log.open("a") as file:
         file.write("no space left on device\n")
     require_right_token(head, log, former)  # what a former start said is of a former token
+
+
+async def test_what_a_killed_program_leaves_behind_holds_nothing_up() -> None:
+    """Its child has its standard output, of whose end asyncio would wait."""
+    stubborn = "import signal, subprocess, sys, time\n"
+    stubborn += "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    stubborn += "child = subprocess.Popen([sys.executable, '-c', 'input()'])\n"
+    stubborn += "print(child.pid, flush=True)\n"
+    stubborn += "time.sleep(600)\n"
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", stubborn, stdin=pipe, stdout=pipe
+    )
+    assert process.stdin
+    assert process.stdout
+    child = psutil.Process(int(await process.stdout.readline()))
+    await asyncio.wait_for(module._ended(process), PATIENCE_S)
+
+    assert child.is_running()
+    process.stdin.close()
+    await process.wait()
+    psutil.wait_procs([child], PATIENCE_S)
+    assert not child.is_running()

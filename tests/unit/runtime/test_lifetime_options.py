@@ -8,6 +8,7 @@ import pytest
 
 from controller.contracts.errors import UserError
 from controller.contracts.quota import Quota
+from controller.contracts.retention import Retention
 from controller.runtime.addresses import Address
 from controller.runtime.cluster import Head
 from controller.runtime.home import Cluster
@@ -26,6 +27,8 @@ OPTIONS = {
     "--quarantine-after": UpOptions(quarantine_after=7),
     "--user-runs": UpOptions(quota=Quota(open_runs=7)),
     "--user-bytes": UpOptions(quota=Quota(bytes_a_day=7)),
+    "--artifact-days": UpOptions(retention=Retention(days=7)),
+    "--artifact-bytes": UpOptions(retention=Retention(most_bytes=7)),
     "--phone-power-cycle": UpOptions(phone_power_cycle=("/bin/uhubctl", "{serial}")),
     "--meter": UpOptions(meter=("/bin/meter", "{device}")),
 }

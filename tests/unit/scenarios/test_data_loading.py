@@ -27,6 +27,7 @@ from models.images.errors import DataUnusable
 from models.images.loading import ImageLoader
 from models.retinanet.data import DetectionBatch
 from models.retinanet.images import RetinaNetImages
+from models.training import loader_of
 from tests.support.cells import CATALOG
 from tests.support.image_sets import loading, write
 from tests.support.knobs import scenario_knobs, workload_arguments
@@ -40,6 +41,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the machine be quiet, whatever else runs on it."""
     monkeypatch.setattr(cpu_watch, "read_cpu_times", CpuTimes)
     monkeypatch.setattr(cpu_watch, "read_strain", Reading)
+    monkeypatch.setattr(training, "product_flops", lambda _: 2e11)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
 
 
@@ -176,7 +178,7 @@ def test_synthetic_data_is_in_memory(tmp_path: Path) -> None:
 
 def test_the_users_data_is_the_users_to_blame(tmp_path: Path) -> None:
     with pytest.raises(DataUnusable) as raised:
-        images(tmp_path, data="nowhere")
+        loader_of(images(tmp_path, data="nowhere"))
     failure = failure_of(raised.value)
     assert failure.blame is Blame.USER
     assert failure.message == (
@@ -188,7 +190,7 @@ def test_the_users_data_is_the_users_to_blame(tmp_path: Path) -> None:
 def test_a_folder_that_can_not_be_written_names_the_knob(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataUnusable, match="knob data: the set made can't be made in it: Not a"):
-        images(tmp_path / "file" / "data", data="made")
+        loader_of(images(tmp_path / "file" / "data", data="made"))
 
 
 class Coloured(Line):

@@ -33,6 +33,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the machine be quiet, whatever else runs on it."""
     monkeypatch.setattr(cpu_watch, "read_cpu_times", CpuTimes)
     monkeypatch.setattr(cpu_watch, "read_strain", Reading)
+    monkeypatch.setattr(training, "product_flops", lambda _: 2e11)
 
 
 def train(workload: Line, warmup: int = 2, steps: int = 3) -> tuple[Result, list[Progress]]:
@@ -58,6 +59,45 @@ def test_timed_steps_are_the_samples() -> None:
     assert rates.unit is Unit.SAMPLES_PER_SECOND
     assert result.environment["backend"] == "plain"
     assert {"timed_s", "timed_other_cores", "timed_steal_share"} < result.environment.keys()
+
+
+@pytest.mark.parametrize(
+    ("policy", "slower", "validity"),
+    [
+        ("ci", 0.85, Validity.VALID),
+        ("ci", 0.75, Validity.DISTURBED),
+        ("lab", 0.95, Validity.VALID),
+        ("lab", 0.85, Validity.INVALID),
+        ("mlperf", 0.5, Validity.VALID),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_machine_that_changed_its_own_speed_disturbs(
+    monkeypatch: pytest.MonkeyPatch, policy: str, slower: float, validity: Validity, first: bool
+) -> None:
+    rates = iter([2e11 * slower, 2e11] if first else [2e11, 2e11 * slower])
+    asked: list[str] = []
+
+    def flops(precision: str) -> float:
+        asked.append(precision)
+        return next(rates)
+
+    monkeypatch.setattr(training, "product_flops", flops)
+    monkeypatch.setattr(training, "rested", lambda *_: EnergyMeter(()))
+    knobs = scenario_knobs("training", warmup_steps=0, steps=2, policy=policy, precision="bf16")
+    result = training.run(Line(), Plain(knobs), knobs, lambda _: None)
+    assert result.validity is validity
+    assert asked == ["bf16", "bf16"]
+    assert result.environment["matmul_gflops"] == pytest.approx(100 * (1 + slower))
+    assert result.environment["matmul_change"] == pytest.approx(1 - slower)
+    said = f"{200 * slower:.4g} to 200 GFLOP/s before and after what was timed; policy {policy}"
+    assert (said in " ".join(result.reasons)) is (validity is not Validity.VALID)
+
+
+def test_no_product_is_put_into_a_log_of_primitives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONEDNN_VERBOSE", "profile_exec")
+    result, _ = train(Line())
+    assert "matmul_gflops" not in result.environment
 
 
 def test_the_loss_is_that_of_the_timed_steps_as_it_ended() -> None:

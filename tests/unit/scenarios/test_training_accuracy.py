@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.backends.torch_eager.backend import TorchEager
-from agents.scenarios.training_accuracy import run_beside
+from agents.scenarios.training_accuracy import PLAIN, Pupil, run_beside
 from agents.stacks.resolving import resolve
 from controller.contracts.base import Scalar
 from controller.contracts.facts import undeclared
@@ -19,6 +21,7 @@ from controller.contracts.result import Result, Validity
 from controller.contracts.sweep import Cell
 from controller.contracts.wire import Progress
 from controller.scheduling.program import program_of
+from controller.stats.following import NUDGES
 from tests.support.cells import CATALOG
 
 STEPS, BATCHES = 12, 2
@@ -98,8 +101,29 @@ def other_learning_rate(factor: float) -> Plant:
     return plant
 
 
+def infinite_gradient_of_build(number: int) -> Plant:
+    """Let the gradients of the model that is built so many-eth be infinite, from 1."""
+
+    def plant(workload: Any) -> None:  # noqa: ANN401 - as above
+        build, built = workload.build_model, itertools.count(1)
+
+        def next_model() -> nn.Module:
+            model: nn.Module = build()
+            if next(built) == number:
+                hooked(model, "decoder.weight", lambda gradient: gradient * math.inf)
+            return model
+
+        workload.build_model = next_model
+
+    return plant
+
+
 def measured(
-    name: str, plant: Plant = nothing, told: list[Progress] | None = None, **knobs: Scalar
+    name: str,
+    plant: Plant = nothing,
+    told: list[Progress] | None = None,
+    plant_in_plain: Plant = nothing,
+    **knobs: Scalar,
 ) -> Result:
     manifest = CATALOG.workloads[name]
     plain = {**defaults_of(manifest.knobs), **SMALL}
@@ -109,8 +133,10 @@ def measured(
     given = {n: v for n, v in knobs.items() if n in plain}
     workload = build(**{**plain, **given})
     plant(workload)
+    model = build(**plain)
+    plant_in_plain(model)
     said: list[Progress] = [] if told is None else told
-    return run_beside(build(**plain), workload, TorchEager, {**stack, **run, **knobs}, said.append)
+    return run_beside(model, workload, TorchEager, {**stack, **run, **knobs}, said.append)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -135,6 +161,16 @@ def test_a_gradient_of_one_tensor_that_is_off_by_1_percent_is_invalid(precision:
     assert reason.startswith("in fp32, the gradient of decoder.weight is 1.01 times the plain")
 
 
+@pytest.mark.parametrize("factor", [math.nan, math.inf])
+def test_a_gradient_that_is_no_number_is_invalid(factor: float) -> None:
+    result = measured("lstm", scaled_gradient("decoder.weight", factor), precision="fp32")
+    assert result.validity is Validity.INVALID
+    seen = f"the gradient of decoder.weight is {factor} times the plain model's"
+    assert seen in result.reasons[0]
+    assert result.environment["gradient_scale_off_fp32"] is None
+    assert undeclared(result.environment, {}) == []
+
+
 def test_a_gradient_that_is_wrong_in_bf16_alone_is_invalid() -> None:
     result = measured("lstm", shifted_bf16_gradient("decoder.weight"), precision="bf16")
     assert result.validity is Validity.INVALID
@@ -150,15 +186,44 @@ def test_a_training_that_leaves_the_band_says_at_which_step() -> None:
     assert 2 <= step <= STEPS, "the first loss is that of the same weights"
 
 
-def test_progress_counts_every_step_of_all_trainings() -> None:
+def test_a_nudged_training_that_diverges_is_no_measure_of_drift() -> None:
+    result = measured("lstm", plant_in_plain=infinite_gradient_of_build(2))
+    assert result.validity is Validity.INVALID
+    (reason,) = result.reasons
+    assert reason.startswith(f"the plain model's own loss of step 2 of {STEPS} is nan in 1 of 2 ")
+    assert isinstance(result.environment["loss_band_used"], float)
+
+
+def test_a_plain_training_that_diverges_gives_nothing_to_follow() -> None:
+    result = measured("lstm", plant_in_plain=infinite_gradient_of_build(1))
+    assert result.validity is Validity.INVALID
+    assert any("the plain model's own loss of step 2" in reason for reason in result.reasons)
+    assert result.environment["loss_band_used"] is None
+    assert undeclared(result.environment, {}) == []
+
+
+def test_every_nudge_is_another_and_comes_again() -> None:
+    manifest = CATALOG.workloads["lstm"]
+    plain = resolve(str(manifest.builder))(**{**defaults_of(manifest.knobs), **SMALL})
+    pupil: Pupil[Any, Any] = Pupil(plain, TorchEager(PLAIN))
+    first, second, again = (list(pupil.nudged_losses(3, 1e-3, seed)) for seed in (1, 2, 1))
+    assert first != second
+    assert first == again
+
+
+@pytest.mark.parametrize(("plant", "nudges"), [(nothing, 1), (other_learning_rate(1.5), NUDGES)])
+def test_progress_counts_every_step_of_all_trainings(plant: Plant, nudges: int) -> None:
     told: list[Progress] = []
-    measured("lstm", told=told)
-    assert (told[-1].done, told[-1].total) == (BATCHES + 3 * STEPS,) * 2
+    result = measured("lstm", plant, told)
+    assert result.environment["nudged_trainings"] == nudges
+    assert (told[-1].done, told[-1].total) == (BATCHES + (2 + nudges) * STEPS,) * 2
+    assert [one.done for one in told] == list(range(1, told[-1].total + 1))
+    assert all(one.done <= one.total for one in told)
     assert list(dict.fromkeys(one.phase for one in told)) == [
         "gradients in fp32",
         "plain",
-        "plain, nudged",
         "training",
+        "plain, nudged",
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.backends.torch_eager.backend import TorchEager
-from agents.scenarios.training_quality import judged, run
+from agents.scenarios.training_quality import judged, run, run_in_folder
 from controller.contracts.base import Scalar
 from controller.contracts.errors import SweepInvalid, WorkerFault
 from controller.contracts.facts import undeclared
@@ -66,6 +67,19 @@ def test_it_ends_at_the_first_evaluation_that_reaches_the_target() -> None:
     assert result.metrics["time_to_target"].value == pytest.approx(sum(times))
     assert len(times) == len(result.metrics["loss"].samples) == 2
     assert undeclared(result.environment, {}) == []
+
+
+def test_trained_weights_can_be_kept_and_begun_with(tmp_path: Path) -> None:
+    stack = defaults_of(CATALOG.stacks["torch"].knobs)
+    given = scenario_knobs("training_quality", steps=1, evaluate_every=1, keep_weights=True)
+    result = run_in_folder(
+        overfit(), TorchEager(stack), {**stack, **given}, lambda _: None, tmp_path
+    )
+    (path,) = tmp_path.iterdir()
+    assert result.artefacts == {"weights": str(path)}
+    tensors = torch.load(path, weights_only=True)["model"]
+    again = overfit(weights=str(path), seed=5).build_model().state_dict()
+    assert all(torch.equal(tensors[name], tensor) for name, tensor in again.items())
 
 
 def test_a_quality_that_is_not_reached_is_invalid_and_has_no_time() -> None:

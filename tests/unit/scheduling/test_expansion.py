@@ -12,8 +12,10 @@ from controller.contracts.device import Device
 from controller.contracts.errors import NoMatchingDevice, SelectorInvalid, SweepInvalid
 from controller.contracts.run import RunState
 from controller.contracts.sweep import Cell, Sweep
+from controller.contracts.wire import TrainingProgram
 from controller.scheduling.binding import awaited, place_cells, runs_of
 from controller.scheduling.expansion import axis_value, cells_of
+from controller.scheduling.program import program_of
 from tests.support import builders
 
 CATALOG = builders.catalog()
@@ -422,6 +424,34 @@ def test_no_accuracy_is_asked_of_random_weights(knob: str, value: object, paired
         given |= {"knobs": {}, "stack": [], "paired": sides, "deadline_s": 10_000}
     with pytest.raises(SweepInvalid, match=rf"key knobs.{knob}: .* has random weights on stack"):
         cells_of(builders.sweep(**given), load_catalog())
+
+
+@pytest.mark.parametrize(
+    ("workload", "knobs", "lacks"),
+    [
+        ("retinanet_images", {"weights": "own", "data": "coco"}, None),
+        ("retinanet_images", {"weights": "own", "data": "synthetic"}, "made-up samples"),
+        ("retinanet_images", {"weights": "own", "data": "made"}, "made-up samples"),
+        ("retinanet_images", {"data": "coco"}, "random weights"),
+        ("retinanet_overfit", {"weights": "own"}, None),
+        ("retinanet_overfit", {}, "random weights"),
+        ("retinanet_resnext50", {"weights": "own"}, "made-up samples"),
+    ],
+)
+def test_an_accuracy_is_asked_of_learnt_weights_and_samples_with_truths_alone(
+    workload: str, knobs: dict[str, object], lacks: str | None
+) -> None:
+    given: dict[str, object] = {"workload": workload, "stack": "torch", "scenario": "offline"}
+    asked = builders.sweep(**given, knobs={**knobs, "mode": "accuracy", "quality_target": 0.2})
+    if lacks:
+        with pytest.raises(SweepInvalid, match=f"has {lacks} on stack torch"):
+            cells_of(asked, load_catalog())
+        return
+    catalog = load_catalog()
+    for cell in cells_of(asked, catalog):
+        program = program_of(cell, catalog)
+        assert isinstance(program, TrainingProgram)
+        assert program.quality_target == catalog.workloads[workload].quality_target
 
 
 @pytest.mark.parametrize("scenario", ["single_stream", "multi_stream", "server"])

@@ -46,7 +46,9 @@ def test_the_newest_one_is_that_of_the_release_and_nothing_in_it_is_lost(tmp_pat
     with pytest.raises(HomeUnusable, match="Start the farm once with this release"):
         SqliteStore.open_reader(path)
     SqliteStore.open(path).close()
-    assert _rows(path) == {**before, "sweep_annotations": 0}
+    outcomes = before["outcomes"]
+    assert outcomes > 40
+    assert _rows(path) == {**before, "sweep_annotations": 0, "outcome_keys": outcomes}
     found = check(path)
     assert found.damage == []
     kept = {"sweeps": 4, "runs": 48, "results": 36, "failures": 8}

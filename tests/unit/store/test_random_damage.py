@@ -20,8 +20,8 @@ from tests.support.sqlite_damage import RowBytes
 
 FEW = range(60)
 """Seeds of the damages that every run of the tests does."""
-MANY = [range(first, first + 250) for first in range(0, 1000, 250)]
-"""Those of the long tests: 1,000."""
+MANY = [range(max(first, len(FEW)), first + 250) for first in range(0, 1000, 250)]
+"""Those of the long tests: with FEW, 1,000."""
 
 Rows = set[tuple[str, int]]
 """Tables, and row ids in them."""

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.parts import Ended, Part, files_with, parts_of, run_all
+from tests.support.parts import TESTS, Ended, Part, files_with, parts_of, run_all
+from tests.support.slowest import SLOWEST, rank_of
 from tests.support.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[3]
@@ -80,6 +81,46 @@ def test_what_is_written_past_pytest_is_a_failure(
     assert said.err == ""
 
 
+def test_a_failure_of_pytest_itself_is_said_at_the_end_beside_the_tests_that_failed(
+    new_part: NewPart, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hook = "def pytest_runtest_logfinish(nodeid):\n    assert 'good' not in nodeid, 'planted'\n"
+    (tmp_path / "conftest.py").write_text(hook)
+    assert run_all([new_part("first", BAD + GOOD)]) == 1
+    _, summary = capfd.readouterr().out.split("FAILED, of the tests first:\n")
+    named, *internal, status = summary.splitlines()
+    assert named == "  first: test_first.py::test_bad"
+    assert all(line.startswith("  first: INTERNALERROR ") for line in internal)
+    assert "AssertionError: planted" in "".join(internal)
+    assert status == "  first: exit status 3: pytest itself failed"
+
+
+NOT_UTF8 = """
+import pytest
+@pytest.mark.parametrize("number", range(4))
+def test_odd(number): raise ValueError("\\udcff")
+"""
+
+
+def test_a_failure_whose_text_is_no_utf8_is_told_and_loses_no_other(
+    new_part: NewPart, capfd: pytest.CaptureFixture[str]
+) -> None:
+    part = new_part("first", NOT_UTF8)
+    assert run_all([Part(part.name, (*part.options, "--numprocesses=1"))]) == 1
+    said, summary = capfd.readouterr().out.split("FAILED, of the tests first:\n")
+    assert said.count("ValueError: \\udcff\n") >= 4
+    assert summary.splitlines() == [f"  first: test_first.py::test_odd[{n}]" for n in range(4)]
+
+
+def test_a_process_of_tests_that_dies_is_named_with_its_test(
+    new_part: NewPart, capfd: pytest.CaptureFixture[str]
+) -> None:
+    part = new_part("first", GOOD + "def test_dying():\n    import os\n    os._exit(1)\n")
+    at_once = Part(part.name, (*part.options, "--numprocesses=1", "--max-worker-restart=0"))
+    assert run_all([at_once]) == 1
+    assert "  first: test_first.py::test_dying\n" in capfd.readouterr().out
+
+
 def test_much_that_is_written_past_pytest_is_cut() -> None:
     ended = Ended(Part("one", ()), 0, (), tuple(map(str, range(23))))
     assert ended.failures()[-2:] == [
@@ -147,3 +188,12 @@ def test_a_test_whose_file_does_not_name_its_mark_is_refused(tmp_path: Path) -> 
     )
     assert done.returncode != 0
     assert "test_it.py::test_it is marked long, but its file does not" in done.stdout + done.stderr
+
+
+def test_what_takes_longest_is_given_out_first() -> None:
+    assert len(set(SLOWEST)) == len(SLOWEST)
+    modules = [TESTS / name for name in SLOWEST]
+    assert all(module.is_file() for module in modules)
+    assert sorted([Path(__file__), *reversed(modules)], key=rank_of) == [*modules, Path(__file__)]
+    for part in parts_of("not long")[:2]:
+        assert {"--dist=loadscope", "--no-loadscope-reorder"} < set(part.options)

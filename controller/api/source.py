@@ -1,0 +1,78 @@
+"""The store that the API reads, and the threads in which it is read and the controller is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import web
+
+from controller.contracts.errors import HomeUnusable, NotFound
+from controller.store.reading import SqliteReader
+from controller.store.sqlite import SqliteStore
+
+AT_ONCE: Final = 4
+"""Requests that read the store at the same time; others wait for their turn."""
+WRITES_AT_ONCE: Final = 2
+"""Requests that ask the controller at the same time: if it is stuck, readers are not held up."""
+
+
+class Source:
+    """The store's file, opened again when another one has taken its place."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._opened: tuple[tuple[int, int], SqliteReader] | None = None
+
+    def reader(self) -> SqliteReader:
+        """Return the open store; raises NotFound, HomeUnusable."""
+        with self._lock:
+            identity = self._identity()
+            if self._opened is None or self._opened[0] != identity:
+                former, self._opened = self._opened, None
+                if former:
+                    former[1].close()
+                self._opened = identity, SqliteStore.open_reader(self._path)
+            return self._opened[1]
+
+    def store(self) -> SqliteReader:
+        """Return the store, which was there when the server began; raises HomeUnusable."""
+        try:
+            return self.reader()
+        except NotFound as error:
+            raise HomeUnusable(error.tried, error.seen, error.remedy) from error
+
+    async def on_cleanup(self, _: web.Application) -> None:
+        """Close the store with the server."""
+        if self._opened:
+            self._opened[1].close()
+
+    def _identity(self) -> tuple[int, int]:
+        try:
+            status = os.stat(self._path)  # noqa: PTH116 - one call for both numbers
+        except OSError:
+            return 0, 0  # the reader says why it can't be opened
+        return status.st_dev, status.st_ino
+
+
+class Threads:
+    """Threads for what blocks, so many at once; whoever is beyond waits for a turn."""
+
+    def __init__(self) -> None:
+        self._reading = asyncio.Semaphore(AT_ONCE)
+        self._writing = asyncio.Semaphore(WRITES_AT_ONCE)
+
+    async def read(self, work: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401
+        """Return what comes of reading the store."""
+        async with self._reading:
+            return await asyncio.to_thread(work, *given)
+
+    async def write(self, work: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401
+        """Return what comes of asking the controller."""
+        async with self._writing:
+            return await asyncio.to_thread(work, *given)

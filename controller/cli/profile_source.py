@@ -1,0 +1,61 @@
+"""Where the verbs of `benchfarm profile` read a profile: a folder, or a run of the farm."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller.api.run_profile import stored_profile
+from controller.cli.common import context_elsewhere, home, reading
+from controller.cli.references import run_id_of
+from controller.contracts.errors import NotFound
+from controller.profiles.files import read
+from controller.profiles.model import Profile
+from controller.store.protocol import FarmReader
+
+METAVAR = "DIR|RUN"
+HELP = "Folder that `profile run` or `profile import` wrote, or a profiled run's id."
+Subject = Annotated[str, typer.Argument(metavar=METAVAR, help=HELP)]
+
+
+def read_profile(subject: str) -> Profile:
+    """Return the profile in a folder, or that of a stored run by the head's copy of its files.
+
+    Raises ProfileUnreadable, NotFound, CopyDamaged, and UserError of a farm elsewhere.
+    """
+    if is_folder(subject):
+        return read(Path(subject))
+    if not (context_elsewhere() or home().store.is_file()):
+        raise _neither(subject)
+    with reading() as store:
+        return stored_profile(store, _run_of(store, subject)).profile
+
+
+def is_folder(subject: str) -> bool:
+    """Return whether a word names a folder, there or not, rather than a run."""
+    try:
+        return os.sep in subject or Path(subject).exists()
+    except (OSError, ValueError):  # too long, a null character
+        return True
+
+
+def name_of_profile(subject: str) -> str:
+    """Return the name of a profile for people: its folder's, or the run's id as it was given."""
+    return Path(subject).absolute().name if is_folder(subject) else subject
+
+
+def _run_of(store: FarmReader, subject: str) -> str:
+    try:
+        return run_id_of(store, subject)
+    except NotFound as error:
+        raise _neither(subject) from error
+
+
+def _neither(subject: str) -> NotFound:
+    remedy = (
+        "Name a folder that `benchfarm profile run` wrote, or a run of `benchfarm results list`."
+    )
+    return NotFound(f"read profile {subject}", "there is no such folder, and no such run", remedy)

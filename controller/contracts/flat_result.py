@@ -1,0 +1,78 @@
+"""Results as plain values, for tables of very many: to validate a contract of each takes longer
+than to read it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from controller.contracts.base import canonical_json
+from controller.contracts.records import StoredResult
+
+
+class FlatMetric(NamedTuple):
+    """A metric of a result."""
+
+    name: str
+    value: float
+    unit: str
+    samples: str
+    """The raw samples: a JSON list of numbers, without spaces."""
+
+
+class FlatResult(NamedTuple):
+    """What a table has of a result; its fields are those of StoredResult."""
+
+    run_id: str
+    sweep_id: str
+    cell_key: str
+    device: str
+    device_name: str
+    device_kind: str
+    workload: str
+    stack: str
+    scenario: str
+    validity: str
+    repeat: int
+    attempt: int
+    virtual: bool
+    counted: bool
+    started_at: float
+    """Seconds since the epoch."""
+    reasons: Sequence[str]
+    tags: Sequence[str]
+    knobs: str
+    """Canonical JSON."""
+    environment: str
+    """Canonical JSON."""
+    metrics: Sequence[FlatMetric]
+    """By name."""
+
+    @classmethod
+    def of(cls, result: StoredResult) -> FlatResult:
+        """Return the plain values of a result."""
+        return cls(
+            run_id=result.run_id,
+            sweep_id=result.sweep_id,
+            cell_key=result.cell_key,
+            device=result.device,
+            device_name=result.device_name,
+            device_kind=result.device_kind.value,
+            workload=result.workload,
+            stack=result.stack,
+            scenario=result.scenario,
+            validity=result.validity.value,
+            repeat=result.repeat,
+            attempt=result.attempt,
+            virtual=result.virtual,
+            counted=result.counted,
+            started_at=result.started_at,
+            reasons=result.reasons,
+            tags=result.tags,
+            knobs=canonical_json(result.knobs),
+            environment=canonical_json(result.environment),
+            metrics=[
+                FlatMetric(name, one.value, one.unit.value, canonical_json(one.samples))
+                for name, one in sorted(result.metrics.items())
+            ],
+        )

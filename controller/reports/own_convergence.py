@@ -1,0 +1,103 @@
+"""Epochs against batch from trainings of the farm's own, in place of published ones. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from controller.contracts.manifests import Convergence, ConvergencePoint, MeasuredConvergence
+from controller.contracts.records import StoredResult
+from controller.reports.training_plan import (
+    QUALITY,
+    TOOK,
+    Asked,
+    batch_of,
+    unlike_published,
+)
+
+STEPS: Final = "steps_to_target"
+EVERY: Final = "evaluate_every"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTrainings:
+    """Trainings to the target, by the recipe whose epochs are known."""
+
+    points: tuple[ConvergencePoint, ...]
+    """Of each that reached it, whatever the machine did meanwhile: epochs are no times."""
+    unreached: tuple[int, ...]
+    """Batches of those that gave up before; one for each."""
+    unlike: int
+    """Trainings of other knobs or to another target, which are left out."""
+    every: float
+    """Epochs between two looks at the quality, at most."""
+
+    @property
+    def batches(self) -> tuple[int, ...]:
+        """The batches at which the target was reached, each once."""
+        return tuple(sorted({point.batch for point in self.points}))
+
+
+def own_trainings(
+    convergence: Convergence, results: Iterable[StoredResult], asked: Asked
+) -> OwnTrainings:
+    """Return what some results tell of a workload's epochs; a retried run counts once."""
+    known = [
+        result
+        for result in results
+        if (result.workload, result.scenario) == (asked.workload, QUALITY) and result.counted
+    ]
+    alike = [one for one in known if _is_alike(convergence, one, asked)]
+    reached = [one for one in alike if TOOK in one.metrics]
+    return OwnTrainings(
+        points=tuple(
+            ConvergencePoint(batch=batch_of(one.knobs), epochs=_epochs(convergence, one, STEPS))
+            for one in reached
+        ),
+        unreached=tuple(batch_of(one.knobs) for one in alike if TOOK not in one.metrics),
+        unlike=len(known) - len(alike),
+        every=max((_epochs(convergence, one, EVERY) for one in reached), default=0.0),
+    )
+
+
+def measured_convergence(
+    convergence: Convergence, found: OwnTrainings, sweep: str
+) -> MeasuredConvergence:
+    """Return the epochs of own trainings, which reached the target at two batches or more."""
+    source = f"own trainings, sweep {sweep}, scored every {found.every:g} epochs or more often"
+    return MeasuredConvergence(
+        source=source,
+        samples=convergence.samples,
+        points=found.points,
+        knobs=convergence.knobs,
+    )
+
+
+def own_notes(found: OwnTrainings) -> Sequence[str]:
+    """Return what own trainings leave out."""
+    notes = []
+    if found.unreached:
+        batches = ", ".join(map(str, sorted(found.unreached)))
+        count = len(found.unreached)
+        notes.append(
+            f"{count} trainings gave up before the target, at batch {batches}: they need more "
+            "epochs than they had, and the law does not know them"
+        )
+    if found.unlike:
+        notes.append(f"{found.unlike} trainings of other knobs or another target are left out")
+    return notes
+
+
+def _is_alike(convergence: Convergence, one: StoredResult, asked: Asked) -> bool:
+    told = STEPS in one.environment or TOOK not in one.metrics
+    same = one.knobs.get("target") == asked.target
+    unlike = any(unlike_published(convergence, one.knobs))
+    return told and same and batch_of(one.knobs) > 0 and not unlike
+
+
+def _epochs(convergence: Convergence, one: StoredResult, name: str) -> float:
+    """Return how many epochs a training's steps are, of a fact or a knob that counts them."""
+    told = one.environment.get(name, one.knobs.get(name))
+    steps = told if isinstance(told, int | float) else 0
+    return steps * batch_of(one.knobs) / convergence.samples

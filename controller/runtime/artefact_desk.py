@@ -1,0 +1,142 @@
+"""Takes the artefacts that agents send, and removes what retention keeps no longer.
+
+Everything that takes a while is done in one thread, so the controller answers agents meanwhile.
+Nothing is taken while a run measures on this host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from controller.contracts.artefacts import (
+    ArtefactFile,
+    ArtefactPart,
+    ArtefactReceipt,
+)
+from controller.contracts.errors import BenchfarmError, StoreUnavailable
+from controller.contracts.retention import PINNED, Retention
+from controller.contracts.wire import AttemptRef
+from controller.runtime.farm import Farm
+from controller.scheduling.retention import LOOK_S, expired, is_due
+from controller.store.artefacts.protocol import ArtefactWriter
+from controller.store.protocol import FarmReader
+
+log = logging.getLogger(__name__)
+LATER: Final = ArtefactReceipt(later_s=2.0)
+"""The answer while a run measures on this host."""
+MOST_ADMITTED: Final = 1000
+"""Attempts that are remembered as their agents'."""
+Answer = TypeVar("Answer")
+
+
+class ArtefactDesk:
+    """The controller's side of the sending of artefacts."""
+
+    def __init__(
+        self,
+        farm: Farm,
+        store: ArtefactWriter,
+        pinned: Callable[[], Collection[str] | None],
+        retention: Retention,
+        host: str,
+    ) -> None:
+        """pinned: returns the ids of pinned sweeps, None if they can't be read. host: the name of
+        this host."""
+        self._farm = farm
+        self._store = store
+        self._pinned = pinned
+        self._retention = retention
+        self._host = host
+        self._looked_at = farm.now()
+        self._thread = ThreadPoolExecutor(1, "artefacts")
+        self._admitted: dict[tuple[str, AttemptRef], str] = {}
+        """Agent and attempt → the attempt's sweep."""
+        self._trouble = ""
+
+    async def offer(self, file: ArtefactFile) -> ArtefactReceipt:
+        """Answer an agent that announces a file: what is held of it.
+
+        Raises UnknownAttempt for an attempt this agent was never given, AgentRevoked,
+        StoreUnavailable.
+        """
+        sweep_id = self._sweep_of(file)
+        if self._farm.measures_on(self._host):
+            return LATER
+        return await self._stored(lambda now: self._store.offer(file, sweep_id, now))
+
+    async def add(self, part: ArtefactPart, frames: Sequence[bytes]) -> ArtefactReceipt:
+        """Take a part of a file; raises as `offer` does."""
+        file = part.file
+        self._sweep_of(file)
+        if self._farm.measures_on(self._host):
+            return LATER
+        return await self._stored(lambda now: self._store.add(file, part.offset, frames, now))
+
+    async def keep_to_retention(self, look_s: float = LOOK_S) -> None:
+        """Look for what has expired, again and again, forever."""
+        while True:
+            if not self._farm.measures_on(self._host):
+                await self.expire()
+            await asyncio.sleep(look_s)
+
+    async def expire(self) -> None:
+        """Remove what retention keeps no longer; nothing while the pinned sweeps are unknown."""
+        await self._in_thread(self._expire, self._farm.now())
+
+    def _sweep_of(self, file: ArtefactFile) -> str:
+        key = file.agent_id, file.ref
+        self._farm.require_admitted(file.agent_id)
+        if key not in self._admitted:
+            if len(self._admitted) >= MOST_ADMITTED:
+                self._admitted.clear()
+            self._admitted[key] = self._farm.run_of_attempt(*key).sweep_id
+        return self._admitted[key]
+
+    async def _stored(self, work: Callable[[float], ArtefactReceipt]) -> ArtefactReceipt:
+        try:
+            receipt = await self._in_thread(self._take, work, self._farm.now())
+        except StoreUnavailable as error:
+            if str(error) != self._trouble:
+                log.error("artefacts stay with their agents until they can be stored: %s", error)
+            self._trouble = str(error)
+            raise
+        self._trouble = ""
+        return receipt
+
+    def _take(self, work: Callable[[float], ArtefactReceipt], now: float) -> ArtefactReceipt:
+        receipt = work(now)
+        if receipt.whole:
+            kept_bytes = self._store.kept_bytes()
+            if is_due(kept_bytes, self._looked_at, self._retention, now):
+                self._expire(now)
+        return receipt
+
+    def _expire(self, now: float) -> None:
+        self._looked_at = now
+        try:
+            pinned = self._pinned()
+            if pinned is None:
+                log.error("no artefact expires: which sweeps are pinned can't be read")
+                return
+            gone = expired(self._store.kept(pinned), self._retention, now)
+            if gone:
+                said = sum(one.kept_bytes for one in gone)
+                log.info("%d artefacts expire, %d bytes", len(gone), said)
+            self._store.remove([one.sha256 for one in gone], now)
+        except BenchfarmError as error:  # who has sent an artefact has nothing to do with it
+            log.error("no artefact can expire now: %s", error)
+
+    async def _in_thread(self, work: Callable[..., Answer], *given: object) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
+
+
+def pinned_sweeps(store: FarmReader) -> frozenset[str] | None:
+    """Return the ids of sweeps with the tag PINNED; None if tags can't all be read."""
+    found = store.annotations()
+    if any("tags and notes" in line for line in store.damage()):
+        return None
+    return frozenset(id_ for id_, said in found.items() if PINNED in said.tags)

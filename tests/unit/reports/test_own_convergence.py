@@ -1,0 +1,119 @@
+"""Epochs of the farm's own trainings: which count, what is said of the others, and their law."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.contracts.base import Scalar
+from controller.contracts.manifests import Convergence, ConvergencePoint
+from controller.contracts.records import StoredResult
+from controller.contracts.result import Measurement, Validity
+from controller.contracts.units import Unit
+from controller.reports.own_convergence import measured_convergence, own_notes, own_trainings
+from controller.reports.training_plan import Asked, training_plan
+from controller.reports.training_plan_table import curve_lines
+from tests.unit.reports.test_training_plan import stored
+
+CONVERGENCE = Convergence(
+    source="a paper",
+    samples=8,
+    points=tuple(ConvergencePoint(batch=b, epochs=e) for b, e in ((2, 50), (4, 46))),
+    knobs={"image_size": 800},
+)
+ASKED = Asked("detector", target=0.5)
+
+
+def trained(
+    batch: int,
+    steps: int | None,
+    validity: Validity = Validity.VALID,
+    target: float = 0.5,
+    **told: Scalar,
+) -> StoredResult:
+    """Return a training that took some steps to the target; None: it gave up."""
+    every = 16 // batch
+    knobs = {"target": target, "evaluate_every": every, **told}
+    ran = stored(1.0, run=f"{batch}-{steps}", batch=batch, validity=validity, scenario="training")
+    metrics = {"mAP": Measurement(value=0.6 if steps else 0.1, unit=Unit.FRACTION)}
+    if steps:
+        metrics["time_to_target"] = Measurement(value=steps * 0.5, unit=Unit.SECONDS)
+    return ran.model_copy(
+        update={
+            "scenario": "training_quality",
+            "metrics": metrics,
+            "environment": {"steps_to_target": steps} if steps else {},
+            "knobs": {**ran.knobs, **knobs},
+        }
+    )
+
+
+SWEEP = (trained(1, 320), trained(2, 176), trained(2, 192), trained(4, 96), trained(8, 64))
+
+
+def test_epochs_are_passes_over_the_samples() -> None:
+    found = own_trainings(CONVERGENCE, SWEEP, ASKED)
+    assert [(point.batch, point.epochs) for point in found.points] == [
+        (1, 40),
+        (2, 44),
+        (2, 48),
+        (4, 48),
+        (8, 64),
+    ]
+    assert found.batches == (1, 2, 4, 8)
+    assert found.every == 2
+    assert (found.unreached, found.unlike, own_notes(found)) == ((), 0, [])
+
+
+def test_their_law_takes_the_place_of_the_published_one() -> None:
+    found = own_trainings(CONVERGENCE, SWEEP, ASKED)
+    own = measured_convergence(CONVERGENCE, found, "epochs")
+    plan = training_plan(own, [stored(2.0, batch=16)], ASKED)
+    first, second = curve_lines(plan)
+    assert "batch → epochs: 1 → 40, 2 → 44 48, 4 → 48, 8 → 64 (own trainings, sweep epochs" in first
+    assert "scored every 2 epochs or more often; 8 samples)" in first
+    assert 0 < plan.exponent < 0.5
+    assert f"batch^{plan.exponent:.3g}" in second
+    assert "of 5 points" in second
+    (planned,) = plan.planned
+    assert planned.epochs.low is not None
+    assert any("extrapolated: trained are 1 to 8" in note for note in planned.notes)
+
+
+@pytest.mark.parametrize("validity", [Validity.DISTURBED, Validity.INVALID])
+def test_a_busy_machine_does_not_change_how_many_epochs_it_takes(validity: Validity) -> None:
+    found = own_trainings(CONVERGENCE, [trained(2, 176, validity)], ASKED)
+    assert [point.epochs for point in found.points] == [44]
+
+
+def test_those_that_gave_up_are_said() -> None:
+    gave_up = [trained(16, None, Validity.INVALID), trained(8, None, Validity.INVALID)]
+    found = own_trainings(CONVERGENCE, [*SWEEP, *gave_up], ASKED)
+    assert len(found.points) == len(SWEEP)
+    (note,) = own_notes(found)
+    assert note.startswith("2 trainings gave up before the target, at batch 8, 16: they need more")
+
+
+@pytest.mark.parametrize(
+    ("other", "unlike"),
+    [
+        (trained(2, 10, target=0.1), 1),
+        (trained(2, 10, image_size=64), 1),
+        (trained(2, 10).model_copy(update={"environment": {}}), 1),
+        (trained(2, 10).model_copy(update={"workload": "other"}), 0),
+        (trained(2, 10).model_copy(update={"scenario": "training"}), 0),
+        (trained(2, 10).model_copy(update={"counted": False}), 0),
+    ],
+    ids=["target", "recipe", "no fact", "workload", "scenario", "late"],
+)
+def test_others_do_not_count(other: StoredResult, unlike: int) -> None:
+    found = own_trainings(CONVERGENCE, [*SWEEP, other], ASKED)
+    assert len(found.points) == len(SWEEP)
+    assert found.unlike == unlike
+    assert len(own_notes(found)) == unlike
+
+
+def test_one_batch_is_no_law() -> None:
+    found = own_trainings(CONVERGENCE, [trained(2, 176), trained(2, 192)], ASKED)
+    assert found.batches == (2,)
+    with pytest.raises(ValueError, match="two batches or more"):
+        measured_convergence(CONVERGENCE, found, "epochs")
