@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -22,6 +21,7 @@ from controller.contracts.errors import NotFound, UserError, WorkerFault
 from controller.contracts.manifests import Knob, StackManifest, defaults_of
 from controller.contracts.peaks import Peaks, PeaksRequest
 from controller.contracts.wire import AttemptRef, Job, TrainingProgram, WorkerSpec
+from controller.platform.helper_loop import run_until_signal
 from controller.platform.helper_main import Replies, serve
 
 DEADLINE_S = 600.0
@@ -30,7 +30,7 @@ DEADLINE_S = 600.0
 def handle(request: PeaksRequest, replies: Replies) -> None:
     """Answer with Peaks; raises as machine_peaks, and UserError if they can't be measured."""
     try:
-        replies.answer(asyncio.run(machine_peaks(request, replies.progress)))
+        replies.answer(run_until_signal(machine_peaks(request, replies.progress)))
     except WorkerFault as fault:
         tried, seen = f"measure the peaks of stack {request.stack}", fault.failure.message
         raise UserError(tried, seen, "Run `benchfarm doctor` to see what is amiss.") from fault

@@ -30,6 +30,7 @@ from agents.remotes.remote import FaultKind, RemoteFault
 from controller.contracts.adb_status import ANY, PhoneCommand, PhoneResult
 from controller.contracts.errors import PhoneUnavailable
 from controller.contracts.policy import load_policy
+from controller.platform.helper_loop import run_until_signal
 from controller.platform.helper_main import Replies, serve
 from controller.platform.locks import exclusive_now
 
@@ -216,7 +217,7 @@ def handle(request: PhoneCommand, replies: Replies) -> None:
         return await VERBS[verb](parse_address(request.server), phone, *more)
 
     try:
-        replies.answer(asyncio.run(do()))
+        replies.answer(run_until_signal(do()))
     except RemoteFault as fault:
         remedy = REMEDIES.get(fault.kind, REMEDY_OF_VERB[verb])
         if verb == "listen":

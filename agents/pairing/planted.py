@@ -18,6 +18,7 @@ from itertools import product, repeat
 
 from agents.pairing.interleave import Plan, interleave
 from controller.contracts.bench import PlantedTrial, PlantedTrials
+from controller.platform.helper_loop import run_until_signal
 from controller.platform.helper_main import Replies, serve
 from controller.platform.programs import python_module
 
@@ -74,7 +75,7 @@ async def trials(wanted: PlantedTrials) -> AsyncGenerator[PlantedTrial, None]:
         for number, effect in product(range(wanted.trials), wanted.effects):
             seed = f"{wanted.seed}/{number}/{effect}"
             yield await compare_planted(amount, effect, wanted.width, seed)
-            await asyncio.sleep(0)  # lets the event loop handle ^C
+            await asyncio.sleep(0)  # where ^C ends it
             if time.monotonic() >= ends_at:
                 return
 
@@ -109,7 +110,7 @@ def handle(wanted: PlantedTrials, replies: Replies) -> None:
             async for trial in found:
                 replies.answer(trial)
 
-    asyncio.run(run())
+    run_until_signal(run())
 
 
 if __name__ == "__main__":

@@ -52,6 +52,10 @@ class _Terminated(SystemExit):
     """SIGTERM, as an exception that lets what is open be cleared up."""
 
 
+_AGAIN_S: Final = 0.01
+"""Seconds until an end that got lost is tried again."""
+
+
 def serve(kind: type[Request], handler: Callable[[Request, Replies], None]) -> int:
     """Read the request, have it handled, and return the exit status.
 
@@ -124,7 +128,30 @@ def _end_once_by_signals() -> Sequence[signal.Signals]:
 
     for each in heeded:
         signal.signal(each, end)
+    _try_lost_ends_again()
     return heeded
+
+
+def _try_lost_ends_again() -> None:
+    """Raise an end anew that came while Python ran a finalizer, from which no exception gets out.
+
+    Those of asyncio's tasks run so often that ^C does come in one, though rarely.
+    """
+    complain = sys.unraisablehook
+
+    def lost(what: sys.UnraisableHookArgs) -> None:
+        if not issubclass(what.exc_type, KeyboardInterrupt | _Terminated):
+            complain(what)
+            return
+        kind = what.exc_type
+
+        def end(_: int, __: FrameType | None) -> None:
+            raise kind
+
+        signal.signal(signal.SIGALRM, end)
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)  # by when the finalizer has ended
+
+    sys.unraisablehook = lost
 
 
 def _pass_over(signals: Sequence[signal.Signals]) -> None:

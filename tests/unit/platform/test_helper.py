@@ -159,21 +159,25 @@ def test_it_ends_however_its_caller_does(tmp_path: Path, number: signal.Signals)
 
 
 @pytest.mark.parametrize(
-    ("numbers", "statuses"),
+    ("way", "numbers", "statuses"),
     [
-        ([signal.SIGTERM], {-signal.SIGTERM}),
-        ([signal.SIGINT], {130}),
-        ([signal.SIGINT, signal.SIGTERM], {130, -signal.SIGTERM}),  # whichever is heeded first
+        ("endless", [signal.SIGTERM], {-signal.SIGTERM}),
+        ("endless", [signal.SIGINT], {130}),
+        # whichever is heeded first
+        ("endless", [signal.SIGINT, signal.SIGTERM], {130, -signal.SIGTERM}),
+        ("finalizing", [signal.SIGTERM], {-signal.SIGTERM}),  # no exception gets out of there
+        ("finalizing", [signal.SIGINT], {130}),
+        ("looping", [], {130}),  # it sends itself one
     ],
 )
 def test_a_signal_ends_it_without_a_message_once_it_has_cleared_up(
-    tmp_path: Path, numbers: list[signal.Signals], statuses: set[int]
+    tmp_path: Path, way: str, numbers: list[signal.Signals], statuses: set[int]
 ) -> None:
     pipe = subprocess.PIPE
     with subprocess.Popen(python_module(MODULE), stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin
         assert process.stdout
-        request = Way(way="endless", folder=tmp_path)
+        request = Way(way=way, folder=tmp_path)
         process.stdin.write(request.model_dump_json().encode() + b"\n")
         process.stdin.flush()
         process.stdout.readline()
