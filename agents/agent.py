@@ -37,6 +37,7 @@ from controller.contracts.device import (
 from controller.contracts.errors import (
     AgentRevoked,
     DeviceRefused,
+    PartnersAwaited,
     StoreConflict,
     StoreDamaged,
     StoreUnavailable,
@@ -313,7 +314,8 @@ class HostAgent:
             self._outbox.put(report)
         except OSError as error:
             log.error("an outcome is kept in memory only, the outbox failed: %s", error)
-        self._artefacts.put(job.ref)
+        if job.leads:  # the head keeps the files of one host of a run
+            self._artefacts.put(job.ref)
         await self._hand_in(report)
 
     async def _measure(self, job: Job) -> Outcome:
@@ -351,7 +353,7 @@ class HostAgent:
                 return self._outbox.drop(report.ref)
             except StoreDamaged as damage:  # only this run's record: other reports go on
                 return log.error("an outcome is sent again at the next start: %s", damage)
-            except (ControllerAway, StoreUnavailable):
+            except (ControllerAway, StoreUnavailable, PartnersAwaited):
                 await asyncio.sleep(self._parts.pauses.away_s)
             except (UnknownAttempt, StoreConflict, AgentRevoked) as refusal:
                 return self._outbox.refused(report, refusal)
@@ -359,6 +361,8 @@ class HostAgent:
     def _tell(self, job: Job, device: Device, progress: Progress) -> None:
         self._parts.metrics.progressed(job, progress, emulated=device.emulated)
         self._held_up.progressed(job.ref, progress)
+        if not job.leads:
+            return
         if job.ref in self._untold:
             self._untold[job.ref] = progress
             return

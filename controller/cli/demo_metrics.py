@@ -115,7 +115,8 @@ def _await_results(server: Prometheus) -> Values | None:
         with reading_here() as store:
             newest = stored_results(store, catalog)
             stored = stored_values(newest, catalog)
-            busy = {run.lease.device_id for run in store.runs(open_only=True) if run.lease}
+            leases = [run.lease for run in store.runs(open_only=True) if run.lease]
+            busy = {device_id for lease in leases for device_id in lease.device_ids}
         live = {series["metric"]["device"] for series in server.query(RUN_PROGRESS.name)}
         if live <= busy and newest and values_of(server.query(RESULT.name)) == stored:
             return stored

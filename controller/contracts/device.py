@@ -228,6 +228,8 @@ class Agent(Contract):
     """HOST:PORT at which Prometheus scrapes its metrics."""
     boot_id: Id | None = None
     """New at every boot of the host; tells apart hosts that are copies of one disk image."""
+    address: Annotated[str, Field(pattern=r"^[0-9A-Fa-f.:]{2,45}$")] | None = None
+    """IP address at which other hosts of the farm reach its host."""
 
     @property
     def boot(self) -> str:

@@ -29,6 +29,7 @@ BenchfarmError
 │   ├── AgentRevoked           an agent that a person has shut out
 │   └── UnknownAgent           an agent that has to register (again) first
 ├── UnknownAttempt             a report about an attempt that its agent was never given
+├── PartnersAwaited            a result that other hosts of its run have not confirmed yet
 ├── StoreUnavailable           a failed read or write of the store: full disk, I/O error, damage
 │   └── StoreDamaged           a damaged file, which SQLite cannot read
 ├── StoreConflict              new records that contradict stored ones
@@ -288,6 +289,17 @@ class UnknownAttempt(BenchfarmError):
 
     def __str__(self) -> str:
         return f"run {self.run_id} has no attempt {self.attempt}"
+
+
+@dataclass(eq=False)
+class PartnersAwaited(BenchfarmError):
+    """A result that counts only when the other hosts of its run have reported; sent again."""
+
+    run_id: str
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"other hosts of run {self.run_id}, attempt {self.attempt}, have not reported yet"
 
 
 @dataclass(eq=False)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Self
 
 from controller.contracts.base import Contract
-from controller.contracts.result import Outcome
+from controller.contracts.result import Environment, Outcome, Validity
 from controller.contracts.sweep import Cell
 
 
@@ -39,6 +39,25 @@ class AttemptState(StrEnum):
     CANCELLED = "cancelled"
 
 
+class PartnerVerdict(Contract):
+    """What a partner's own measurement says about an attempt."""
+
+    validity: Validity
+    reasons: tuple[str, ...] = ()
+    software: Environment = {}
+    """Versions of what it ran."""
+
+
+class Partner(Contract):
+    """A further host of an attempt, which runs a share of its ranks beside the attempt's own."""
+
+    device_id: str
+    agent_id: str
+    incarnation: str
+    verdict: PartnerVerdict | None = None
+    """None until it has reported a result."""
+
+
 class Attempt(Contract):
     """One try of a run; it belongs to one incarnation of one agent until its lease expires."""
 
@@ -53,6 +72,32 @@ class Attempt(Contract):
     """Whether an outcome came after the lease was gone; it is stored but doesn't count."""
     cooling: bool | None = None
     """Whether it waits until its device is within its policy's limits; None if never reported."""
+    partners: tuple[Partner, ...] | None = None
+    """The further hosts of a run on several; None of a run on one."""
+
+    @property
+    def places(self) -> tuple[Attempt | Partner, ...]:
+        """Itself, which leads, and its partners."""
+        return (self, *(self.partners or ()))
+
+    @property
+    def device_ids(self) -> frozenset[str]:
+        """The devices of all its hosts."""
+        return frozenset(place.device_id for place in self.places)
+
+    @property
+    def agent_ids(self) -> tuple[str, ...]:
+        """The agents of all its hosts, its own first."""
+        return tuple(place.agent_id for place in self.places)
+
+    @property
+    def under_way(self) -> tuple[Attempt | Partner, ...]:
+        """Its places that have still to report."""
+        return (self, *(p for p in self.partners or () if p.verdict is None))
+
+    def place_of(self, agent_id: str) -> Attempt | Partner | None:
+        """Return the place that an agent has still to report of; None if it has none."""
+        return next((place for place in self.under_way if place.agent_id == agent_id), None)
 
 
 class Run(Contract):

@@ -91,6 +91,31 @@ class CandidateJob(Contract):
     time_limit_s: float
 
 
+class TrainingHost(Contract):
+    """One of the hosts of a run on several."""
+
+    device_id: str
+    name: str
+    """Its host name."""
+    address: str
+    """IP address at which the others reach it."""
+
+
+class HostShare(Contract):
+    """What an agent runs of an attempt on several hosts: an equal share of its ranks."""
+
+    index: int = Field(ge=0)
+    """Which of `hosts` the agent's is; the first leads."""
+    hosts: tuple[TrainingHost, ...]
+    port: int = Field(ge=1, le=65535)
+    """TCP port of the first at which the ranks find each other."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether the agent's result is that of the run."""
+        return self.index == 0
+
+
 class Job(Contract):
     """Everything needed for one attempt."""
 
@@ -107,6 +132,13 @@ class Job(Contract):
     """Side B of a paired comparison; `stack`, `knobs` and `program` are then side A's."""
     profiled: bool = False
     """Whether to profile it after it has been timed."""
+    share: HostShare | None = None
+    """None of a run on one host."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether the agent's result is that of the run."""
+        return self.share is None or self.share.leads
 
 
 class ProbeOrder(Contract):
@@ -222,12 +254,15 @@ oneDNN's verbose mode, replay kernels, count in each phase, or measure the machi
 
 
 class RankPlace(Contract):
-    """A process's place among those that train together on one host."""
+    """A process's place among those that train together."""
 
     rank: int = Field(ge=0)
     ranks: int = Field(ge=1)
+    """On all hosts."""
     meeting_point: str
-    """Path of the file in which the ranks find each other."""
+    """Path of the file in which the ranks of one host find each other."""
+    local: int = Field(ge=1)
+    """Ranks on its own host."""
 
 
 class WorkerSpec(Contract):

@@ -15,6 +15,7 @@ from controller.contracts.device import Admission, Agent, DeviceStatus, Hold, Re
 from controller.contracts.errors import (
     JoinedTwice,
     NotProbed,
+    PartnersAwaited,
     SharedMachineId,
     UnknownAgent,
     UnknownAttempt,
@@ -53,7 +54,13 @@ from controller.scheduling.device_life import (
     is_probed,
 )
 from controller.scheduling.emulation import as_kept
-from controller.scheduling.lifecycle import Cooled, LeaseLost, Reported
+from controller.scheduling.hosts import (
+    as_partner_failure,
+    lost_partner,
+    of_all_hosts,
+    verdict_of,
+)
+from controller.scheduling.lifecycle import Cooled, LeaseLost, PartnerMeasured, Reported
 from controller.scheduling.placement import missing
 from controller.scheduling.policy import QuarantinePolicy, RetryPolicy
 from controller.scheduling.program import job_of
@@ -141,9 +148,11 @@ class Farm:
         self._hear(agent.id)
         self._folders[agent.id] = registration.folder
         self._runs.apply(
-            (run, LeaseLost())
+            (run, self._loss(run, agent.id))
             for run in self._runs.leased(agent.id)
-            if run.lease and run.lease.incarnation != agent.incarnation
+            if run.lease
+            and (held := run.lease.place_of(agent.id))
+            and held.incarnation != agent.incarnation
         )
         self._lose_moved(agent)
         self._runs.place()
@@ -169,14 +178,17 @@ class Farm:
             AttemptRef(run_id=run.run_id, attempt=run.lease.number): run
             for run in self._runs.leased(agent_id)
             # A former self's lease outlives a controller that died while the agent registered.
-            if run.lease and run.lease.incarnation == question.incarnation
+            if run.lease
+            and (place := run.lease.place_of(agent_id))
+            and place.incarnation == question.incarnation
         }
         held = set(question.held)
         for ref in leased.keys() & held:
-            self._runs.renew(leased[ref])
+            self._runs.renew(leased[ref], agent_id)
+        agents = {id_: known.agent for id_, known in self._roster.agents.items()}
         return Orders(
             run=tuple(
-                job_of(run, self._catalog)
+                job_of(run, self._catalog, agent_id, agents)
                 for ref, run in leased.items()
                 # A lease that outlives its manifests, after a restart without a plugin, expires.
                 if ref not in held and not missing(run.cell, self._catalog)
@@ -188,22 +200,58 @@ class Farm:
     def report(self, report: Report) -> None:
         """Store an attempt's outcome; it is durable on return.
 
-        Raises UnknownAttempt for an attempt this agent was never given, AgentRevoked, StoreDamaged.
+        Raises UnknownAttempt for an attempt this agent was never given, AgentRevoked, StoreDamaged,
+        and PartnersAwaited as long as another host of the run has not reported.
         """
         self._roster.require_admitted(report.agent_id)
         ref = report.ref
         run = self.run_of_attempt(report.agent_id, ref)
         attempt = run.attempts[ref.attempt - 1]
+        if attempt.agent_id != report.agent_id:
+            return self._report_partner(report, run)
         counted = run.lease is not None and run.lease.number == ref.attempt
         began = self._roster.by_our_clock(report.agent_id, report.started_at, attempt.leased_at)
         known = self._roster.devices.get(attempt.device_id)
-        outcome = with_declared_facts(report.outcome, self._catalog.own_facts)
+        outcome = report.outcome
+        if counted and isinstance(outcome, Result):
+            if len(attempt.under_way) > 1:
+                raise PartnersAwaited(ref.run_id, ref.attempt)
+            outcome = of_all_hosts(outcome, attempt, self._host_names())
+        outcome = with_declared_facts(outcome, self._catalog.own_facts)
         outcome = as_audited(as_kept(outcome, known.device if known else None), run)
         self._runs.apply([(run, Reported(ref.attempt, outcome, began))])
         if counted:
             self._judge(attempt.device_id, outcome)
         self._runs.place()
         self._runs.require_stored(run.run_id)
+
+    def _report_partner(self, report: Report, run: Run) -> None:
+        """Take the report of a host that trained beside the lead: its failure is the run's."""
+        ref, outcome, lease = report.ref, report.outcome, run.lease
+        if lease is None or lease.number != ref.attempt:
+            return  # the attempt has ended, of which this is a consequence
+        if isinstance(outcome, Result):
+            done = PartnerMeasured(ref.attempt, report.agent_id, verdict_of(outcome))
+            self._runs.apply([(run, done)], quietly=True)
+            self._runs.release(run, report.agent_id)
+        else:
+            failure = as_partner_failure(outcome, self._host_names()[report.agent_id])
+            self._runs.apply([(run, Reported(ref.attempt, failure, lease.leased_at))])
+            if place := lease.place_of(report.agent_id):
+                self._judge(place.device_id, failure)
+            self._runs.place()
+        self._runs.require_stored(run.run_id)
+
+    def _loss(self, run: Run, agent_id: str) -> LeaseLost | Reported:
+        """Return the event of a run whose lease an agent has lost."""
+        lease = run.lease
+        if lease is None or lease.agent_id == agent_id:
+            return LeaseLost()
+        failure = lost_partner(self._host_names().get(agent_id, agent_id))
+        return Reported(lease.number, failure, lease.leased_at)
+
+    def _host_names(self) -> dict[str, str]:
+        return {id_: known.agent.host for id_, known in self._roster.agents.items()}
 
     def require_admitted(self, agent_id: str) -> None:
         """Raise AgentRevoked if an agent is shut out."""
@@ -214,7 +262,7 @@ class Farm:
         run = self._runs.get(ref.run_id)
         attempts = run.attempts if run else ()
         if run is None or not any(
-            a.number == ref.attempt and a.agent_id == agent_id for a in attempts
+            a.number == ref.attempt and agent_id in a.agent_ids for a in attempts
         ):
             raise UnknownAttempt(ref.run_id, ref.attempt)
         return run
@@ -222,7 +270,8 @@ class Farm:
     def measures_on(self, host: str) -> bool:
         """Return whether an agent on a host has a run now."""
         agents = self._roster.agents
-        held = (agents.get(run.lease.agent_id) for run in self._runs.leased() if run.lease)
+        leases = (run.lease for run in self._runs.leased() if run.lease)
+        held = (agents.get(place.agent_id) for lease in leases for place in lease.places)
         return any(known is not None and known.agent.host == host for known in held)
 
     def progress(self, progress: RunProgress) -> None:
@@ -235,8 +284,9 @@ class Farm:
 
     def _is_ownerless(self, run: Run) -> bool:
         lease, roster = run.lease, self._roster
-        return lease is not None and not (
-            lease.agent_id in roster.agents and lease.device_id in roster.devices
+        return lease is not None and not all(
+            place.agent_id in roster.agents and place.device_id in roster.devices
+            for place in lease.places
         )
 
     def _hear(self, agent_id: str) -> None:
@@ -259,13 +309,15 @@ class Farm:
 
     def _lose_moved(self, agent: Agent) -> None:
         """End the leases of other agents on devices that this agent now has."""
-        self._runs.apply(
-            (run, LeaseLost())
-            for run in self._runs.leased()
-            if run.lease
-            and run.lease.agent_id != agent.id
-            and self._roster.devices[run.lease.device_id].agent_id == agent.id
-        )
+
+        def moved(run: Run) -> str | None:
+            places = run.lease.under_way if run.lease else ()
+            owner = self._roster.devices
+            found = (p for p in places if owner[p.device_id].agent_id == agent.id != p.agent_id)
+            return next((place.agent_id for place in found), None)
+
+        leased = [(run, moved(run)) for run in self._runs.leased()]
+        self._runs.apply((run, self._loss(run, former)) for run, former in leased if former)
 
     def _judge(self, device_id: str, outcome: Outcome) -> None:
         """Count an outcome for or against its device."""
@@ -284,7 +336,8 @@ class Farm:
     def _probes(self, question: Exchange) -> tuple[ProbeOrder, ...]:
         """Return the probes to begin, on devices without a run."""
         begun = {*question.probing, *(report.of for report in question.probed)}
-        used = {run.lease.device_id for run in self._runs.leased(question.agent_id) if run.lease}
+        leases = (run.lease for run in self._runs.leased(question.agent_id) if run.lease)
+        used = {device_id for lease in leases for device_id in lease.device_ids}
         due = self._roster.probes_due(question.agent_id)
         return tuple(o for o in due if o not in begun and o.device_id not in used)
 
@@ -327,7 +380,7 @@ class Farm:
         damage = self._roster.silent(agent_id, f"agent {agent_id} is revoked: {why}", hold)
         self._seen.pop(agent_id, None)
         doomed = self._runs.leased(agent_id)
-        self._runs.apply((run, LeaseLost()) for run in doomed)
+        self._runs.apply((run, self._loss(run, agent_id)) for run in doomed)
         self._runs.place()
         if damage:
             seen = f"it is shut out only until the controller ends: {damage.reason}"
@@ -353,7 +406,7 @@ class Farm:
                 quiet = f"agent {agent_id} has been silent for {now - seen:.0f} s"
                 self._roster.silent(agent_id, quiet)
                 del self._seen[agent_id]
-        self._runs.apply((run, LeaseLost()) for run in self._runs.expired())
+        self._runs.apply((run, self._loss(run, id_)) for run, id_ in self._runs.expired())
         self._roster.expire()
         self._runs.place()
 
@@ -391,5 +444,6 @@ class Farm:
         return self._stores.among([id_ for id_, a in self._roster.agents.items() if a.online])
 
     def _statuses(self, now: float) -> dict[str, DeviceStatus]:
-        on = {run.lease.device_id: run for run in self._runs.leased() if run.lease}
+        leases = ((run, run.lease) for run in self._runs.leased() if run.lease)
+        on = {device_id: run for run, lease in leases for device_id in lease.device_ids}
         return {id_: device_status(d, now, on.get(id_)) for id_, d in self._roster.devices.items()}

@@ -97,7 +97,7 @@ def devices_now(
     now = time.time()
     agents, _ = store.fleet()
     ahead = {known.agent.id: known.clock_ahead_s for known in agents}
-    leases = {run.lease.device_id: run for run in runs if run.lease}
+    leases = {id_: run for run in runs if run.lease for id_ in run.lease.device_ids}
     queued = Counter(found.device for id_, found in waits.items() if found.run_id != id_)
     registered = registered_now(farm, store)
     names = shown_names(d.labelled for d in registered)
@@ -122,7 +122,7 @@ def agent_state(known: RegisteredAgent, runs: Iterable[Run]) -> str:
         return "revoked" if known.revoked else "lost"
     if known.draining is None:
         return "online"
-    holds = any(run.lease and run.lease.agent_id == known.agent.id for run in runs)
+    holds = any(run.lease and run.lease.place_of(known.agent.id) for run in runs)
     return "draining" if holds else "drained"
 
 

@@ -15,7 +15,7 @@ from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device
 from controller.contracts.errors import StoreConflict, StoreDamaged
 from controller.contracts.records import Spent, SweepRecord
-from controller.contracts.run import Run, RunChange
+from controller.contracts.run import Attempt, Partner, Run, RunChange
 from controller.contracts.wire import RunEvent
 from controller.runtime.clock import Clock
 from controller.runtime.held_up import HeldUpRuns
@@ -87,8 +87,8 @@ class OpenRuns:
         """Whether there is more to place at once."""
         # Nobody could renew a lease while the controller was away: every owner gets a full term.
         now = clock.steady()
-        for run_id, began in [(r.run_id, r.lease.leased_at) for r in self.leased() if r.lease]:
-            self._leases.begin(run_id, clock.steady_at(began), now)
+        for run_id, lease in [(r.run_id, r.lease) for r in self.leased() if r.lease]:
+            self._leases.begin(run_id, _holders(lease), clock.steady_at(lease.leased_at), now)
 
     # --- queries -------------------------------------------------------------------------------
 
@@ -117,15 +117,16 @@ class OpenRuns:
     def leased(self, agent_id: str | None = None) -> list[Run]:
         """Return the leased runs: all, or those of one agent."""
         held = [run for run in self._open.values() if run.lease]
-        return [r for r in held if agent_id is None or (r.lease and r.lease.agent_id == agent_id)]
+        return [r for r in held if agent_id is None or (r.lease and r.lease.place_of(agent_id))]
 
     def on_device(self, device_id: str) -> Run | None:
         """Return the run that holds a device's lease, if any."""
-        return next((r for r in self.leased() if r.lease and r.lease.device_id == device_id), None)
+        return next((r for r in self.leased() if r.lease and device_id in r.lease.device_ids), None)
 
-    def expired(self) -> list[Run]:
-        """Return the runs whose lease has expired."""
-        return [self._open[run_id] for run_id in self._leases.expired(self._clock.steady())]
+    def expired(self) -> list[tuple[Run, str]]:
+        """Return the runs of which a lease has expired, with the agent that held it."""
+        late = self._leases.expired(self._clock.steady())
+        return [(self._open[run_id], agent_id) for run_id, agent_id in late]
 
     def next_expiry(self) -> float | None:
         """Return when the next lease expires, on the steady clock; None without leases."""
@@ -159,9 +160,13 @@ class OpenRuns:
         self._claims[record.sweep_id] = Claim.of(record)
         self._open.update((run.run_id, run) for run in new)
 
-    def renew(self, run: Run) -> None:
-        """Renew a run's lease; not stored, since a restart renews every lease."""
-        self._leases.renew(run.run_id, self._clock.steady())
+    def renew(self, run: Run, agent_id: str) -> None:
+        """Renew an agent's lease of a run; not stored, since a restart renews every lease."""
+        self._leases.renew(run.run_id, agent_id, self._clock.steady())
+
+    def release(self, run: Run, agent_id: str) -> None:
+        """End the lease of an agent that has reported its share of a run; others still measure."""
+        self._leases.release(run.run_id, agent_id)
 
     def apply(self, events: Iterable[tuple[Run, Event]], *, quietly: bool = False) -> None:
         """Apply an event to each run; quietly: without an event to watchers.
@@ -242,7 +247,7 @@ class OpenRuns:
 
     def _place(self) -> None:
         leases = [run.lease for run in self._open.values() if run.lease]
-        busy = {lease.device_id for lease in leases}
+        busy = {device_id for lease in leases for device_id in lease.device_ids}
         waiting = (run for run in self._open.values() if run.lease is None)
         queued = [run for run in waiting if run.sweep_id not in self._withheld]
         free = [d for d in self._roster.placeable() if d.id not in busy]
@@ -251,15 +256,23 @@ class OpenRuns:
         devices = self._roster.devices
         cores = cores_in_use(devices[device_id] for device_id in busy)
         hosts = {d.device.id: d.agent_id for d in devices.values()}
-        grants = list(place(queued, free, cores, hosts, self._catalog, self._all_claims()))
-        self.apply((run, self._grant(device)) for run, device in grants)
+        granted: dict[str, tuple[Run, list[Device]]] = {}
+        for run, device in place(queued, free, cores, hosts, self._catalog, self._all_claims()):
+            granted.setdefault(run.run_id, (run, []))[1].append(device)
+        self.apply((run, self._grant(devices)) for run, devices in granted.values())
 
     def _all_claims(self) -> Claims:
         return Claims(self._claims, self._spent_s(), self._roster.reserved_for())
 
-    def _grant(self, device: Device) -> Granted:
-        agent = self._roster.agent_of(device.id)
-        return Granted(device.id, agent.id, agent.incarnation)
+    def _grant(self, devices: Sequence[Device]) -> Granted:
+        """Return the lease of all devices of a run, its lead's first."""
+        owners = [(device.id, self._roster.agent_of(device.id)) for device in devices]
+        (lead, agent), *others = owners
+        partners = tuple(
+            Partner(device_id=id_, agent_id=owner.id, incarnation=owner.incarnation)
+            for id_, owner in others
+        )
+        return Granted(lead, agent.id, agent.incarnation, partners)
 
     def _spent_before(self) -> Iterator[Spent]:
         """Return the stored device time, with dates on the steady clock."""
@@ -289,8 +302,13 @@ class OpenRuns:
             self._leases.end(run.run_id)
         elif before.lease is None:
             now = self._clock.steady()
-            self._leases.begin(run.run_id, now, now)
+            self._leases.begin(run.run_id, _holders(run.lease), now, now)
         if run.state.terminal:
             self._open.pop(run.run_id, None)
         else:
             self._open[run.run_id] = run
+
+
+def _holders(lease: Attempt) -> list[str]:
+    """Return the agents that hold a lease and have still to report."""
+    return [place.agent_id for place in lease.under_way]

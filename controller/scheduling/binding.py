@@ -10,6 +10,7 @@ from controller.contracts.errors import NoMatchingDevice
 from controller.contracts.grid import Grid
 from controller.contracts.run import Run
 from controller.contracts.sweep import Cell, Sweep
+from controller.scheduling.hosts import too_few_hosts
 from controller.scheduling.limits import require_placed
 from controller.scheduling.placement import asked, objections
 
@@ -63,11 +64,13 @@ def bind(
         *sorted(device.id for device in away if not excluded[device.id]),
     ]
     wanted = sweep.run_on if isinstance(sweep.run_on, int) else 1
-    if len(matching) < wanted:
+    fitting = [device for device in (*devices, *away) if not excluded[device.id]]
+    few = too_few_hosts(cell, fitting) if fitting else None
+    if len(matching) < wanted or few:
         absent = {d.id: [why] for d, why in out if not objections(cell, d, catalog)}
         names = shown_names({d.id: d for d in (*(d for d, _ in out), *devices)}.values())
         why_not = {names[id_]: why for id_, why in {**absent, **excluded}.items()}
-        raise _nowhere(sweep, cell, why_not, wanted)
+        raise _nowhere(sweep, cell, why_not, wanted, few)
     if sweep.run_on == "any":
         return [cell]
     chosen = matching if sweep.run_on == "each" else matching[:wanted]
@@ -150,8 +153,13 @@ def runs_of(sweep: Sweep, sweep_id: str, cells: Iterable[Cell], now: float) -> l
 
 
 def _nowhere(
-    sweep: Sweep, cell: Cell, excluded: Mapping[str, Sequence[str]], wanted: int
+    sweep: Sweep,
+    cell: Cell,
+    excluded: Mapping[str, Sequence[str]],
+    wanted: int,
+    few: str | None = None,
 ) -> NoMatchingDevice:
+    """Return the refusal; few: why the devices that fit are too few together."""
     number = f" on {wanted} devices" if wanted > 1 else ""
     tried = f"place {cell.workload} on stack {cell.stack}{number} (devices: {cell.selector})"
     if not excluded:
@@ -164,7 +172,8 @@ def _nowhere(
         f"{device} is excluded by {', '.join(why)}" for device, why in excluded.items() if why
     )
     if fitting := [device for device, why in excluded.items() if not why]:
-        reasons = "; ".join(filter(None, (f"only {', '.join(fitting)} matches", reasons)))
+        only_ = f"only {', '.join(fitting)} matches"
+        reasons = "; ".join(filter(None, (few, only_, reasons)))
     remedy = "Change the selector, or run `benchfarm device list` to see the devices."
     if sweep.awaits:
         remedy = f"A sweep awaits only devices that the farm has had. {remedy}"

@@ -285,7 +285,7 @@ def device_status(device: RegisteredDevice, now: float, run: Run | None) -> Devi
     return DeviceStatus(
         state=DeviceState.COOLING if run.lease.cooling else DeviceState.BUSY,
         since=run.lease.leased_at,
-        who=run.lease.agent_id,
+        who=next(p.agent_id for p in run.lease.places if p.device_id == device.device.id),
         why=f"run {run.run_id}, attempt {run.lease.number}"
         + ("; then its host takes no runs" if device.draining else ""),
     )

@@ -13,6 +13,7 @@ from controller.contracts.spelling import did_you_mean
 from controller.contracts.suite_version import quality_target
 from controller.contracts.sweep import Cell, PairedCandidate, PairedComparison, Side, Sweep, choices
 from controller.contracts.weights import KNOB, NO_WEIGHTS
+from controller.scheduling.hosts import HOSTS, hosts_of
 from controller.scheduling.limits import require_within_limits
 from controller.scheduling.program import candidate_of, program_of
 from controller.scheduling.selector import parse_selector
@@ -49,6 +50,7 @@ def cells_of(sweep: Sweep, catalog: Catalog, source: str = "the sweep") -> list[
         for side in cell.sides():
             _check_accuracy(side, catalog, source)
             _check_only_under(side, catalog, source)
+            _check_hosts(side, sweep, source)
         _check_profile(cell, catalog, source)
         _check_quality(cell, catalog, source)
         _check_audit(cell, source)
@@ -156,6 +158,24 @@ def _check_only_under(cell: Cell, catalog: Catalog, source: str) -> None:
                 f"{cell.scenario}",
                 f"Set it under scenario {knob.only_under} only.",
             )
+
+
+def _check_hosts(cell: Cell, sweep: Sweep, source: str) -> None:
+    """Raise SweepInvalid for ranks that can't be spread over several hosts."""
+    hosts, ranks = hosts_of(cell.knobs), int(cell.knobs.get("ranks", 1))
+    if hosts == 1:
+        return
+    why, remedy = "", ""
+    if ranks % hosts:
+        why = f"ranks={ranks} can't be spread evenly over {hosts} hosts"
+        remedy = "Make the knob ranks a multiple of hosts."
+    elif sweep.paired:
+        why, remedy = "a paired comparison is of one host", "Remove the key, or paired."
+    elif sweep.run_on != "any":
+        why = "the hosts of a run are chosen together, not device by device"
+        remedy = "Remove run_on, and choose the hosts with devices."
+    if why:
+        raise SweepInvalid(f"read {source}", f"key knobs.{HOSTS}: {why}", remedy)
 
 
 def _check_accuracy(cell: Cell, catalog: Catalog, source: str) -> None:

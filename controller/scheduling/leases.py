@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class Leases:
     """The terms of all current leases, by run."""
@@ -10,16 +12,21 @@ class Leases:
         """ttl_s: term of a lease, in seconds."""
         self._ttl_s = ttl_s
         self._began: dict[str, float] = {}
-        self._ends: dict[str, float] = {}
+        self._ends: dict[str, dict[str, float]] = {}
+        """Run → agent that holds it → end of its term."""
 
-    def begin(self, run_id: str, began: float, now: float) -> None:
-        """Add a lease with a full term from now."""
+    def begin(self, run_id: str, agents: Iterable[str], began: float, now: float) -> None:
+        """Add the lease of each agent that holds a run, with a full term from now."""
         self._began[run_id] = began
-        self._ends[run_id] = now + self._ttl_s
+        self._ends[run_id] = dict.fromkeys(agents, now + self._ttl_s)
 
-    def renew(self, run_id: str, now: float) -> None:
-        """Renew a lease for a full term from now."""
-        self._ends[run_id] = now + self._ttl_s
+    def renew(self, run_id: str, agent_id: str, now: float) -> None:
+        """Renew an agent's lease for a full term from now."""
+        self._ends[run_id][agent_id] = now + self._ttl_s
+
+    def release(self, run_id: str, agent_id: str) -> None:
+        """Forget an agent's part of a run's lease, if it has one."""
+        self._ends.get(run_id, {}).pop(agent_id, None)
 
     def end(self, run_id: str) -> None:
         """Forget a run's lease, if it has one."""
@@ -30,10 +37,14 @@ class Leases:
         """Return when a run's lease began."""
         return self._began[run_id]
 
-    def expired(self, now: float) -> list[str]:
-        """Return the runs whose lease has expired."""
-        return [run_id for run_id, ends in self._ends.items() if ends <= now]
+    def expired(self, now: float) -> list[tuple[str, str]]:
+        """Return the runs of which a lease has expired, with the first agent that held one."""
+        return [
+            (run_id, late[0])
+            for run_id, ends in self._ends.items()
+            if (late := [agent_id for agent_id, end in ends.items() if end <= now])
+        ]
 
     def next_end(self) -> float | None:
         """Return when the next lease expires, or None without leases."""
-        return min(self._ends.values(), default=None)
+        return min((end for ends in self._ends.values() for end in ends.values()), default=None)

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 
 from controller.contracts.errors import UnknownAttempt
 from controller.contracts.result import Blame, Failure, Outcome, Result
-from controller.contracts.run import Attempt, AttemptState, OutcomeRecord, Run, RunChange, RunState
+from controller.contracts.run import (
+    Attempt,
+    AttemptState,
+    OutcomeRecord,
+    Partner,
+    PartnerVerdict,
+    Run,
+    RunChange,
+    RunState,
+)
 from controller.scheduling.policy import RetryPolicy, should_retry
 
 
@@ -22,6 +31,17 @@ class Granted:
     device_id: str
     agent_id: str
     incarnation: str
+    partners: tuple[Partner, ...] = ()
+    """Of a run on several hosts, those beside the lead."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerMeasured:
+    """A partner reports that its share of the ranks has trained to the end."""
+
+    attempt: int
+    agent_id: str
+    verdict: PartnerVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +77,7 @@ class Resumed:
     """A user resumes a failed or cancelled run."""
 
 
-Event = Granted | Cooled | Reported | LeaseLost | Cancelled | Resumed
+Event = Granted | Cooled | PartnerMeasured | Reported | LeaseLost | Cancelled | Resumed
 
 
 def advance(run: Run, event: Event, now: float, policy: RetryPolicy) -> RunChange:
@@ -70,6 +90,8 @@ def advance(run: Run, event: Event, now: float, policy: RetryPolicy) -> RunChang
             return _grant(run, event, now)
         case Cooled():
             return _cool(run, event)
+        case PartnerMeasured():
+            return _hear_partner(run, event)
         case Reported():
             return _report(run, event, now, policy)
         case LeaseLost():
@@ -90,6 +112,7 @@ def _grant(run: Run, event: Granted, now: float) -> RunChange:
         incarnation=event.incarnation,
         state=AttemptState.LEASED,
         leased_at=now,
+        partners=event.partners or None,
     )
     attempts = (*run.attempts, attempt)
     return RunChange(run.model_copy(update={"state": RunState.LEASED, "attempts": attempts}))
@@ -100,6 +123,19 @@ def _cool(run: Run, event: Cooled) -> RunChange:
     if lease is None or lease.number != event.attempt or bool(lease.cooling) is event.waits:
         return RunChange(run)
     return RunChange(_with_attempt(run, lease.model_copy(update={"cooling": event.waits})))
+
+
+def _hear_partner(run: Run, event: PartnerMeasured) -> RunChange:
+    lease = run.lease
+    if lease is None or lease.number != event.attempt or not lease.partners:
+        return RunChange(run)
+    partners = tuple(
+        partner.model_copy(update={"verdict": event.verdict})
+        if partner.agent_id == event.agent_id
+        else partner
+        for partner in lease.partners
+    )
+    return RunChange(_with_attempt(run, lease.model_copy(update={"partners": partners})))
 
 
 def _report(run: Run, event: Reported, now: float, policy: RetryPolicy) -> RunChange:

@@ -11,6 +11,7 @@ from controller.contracts.manifests import PROVENANCE_KNOBS
 from controller.contracts.run import AttemptState, Run
 from controller.contracts.sweep import Cell
 from controller.scheduling.fair_share import Claims, FairShare
+from controller.scheduling.hosts import chosen_hosts, hosts_of
 from controller.scheduling.plugins import plugin_objections
 from controller.scheduling.runtimes import REMEDY, lacks_runtime
 from controller.scheduling.selector import parse_selector
@@ -69,6 +70,9 @@ def place(
 ) -> Iterator[tuple[Run, Device]]:
     """Pair queued runs with free devices, at most one run a device; claims give the order of users.
 
+    A run on several hosts is paired with all its devices at once or with none: one pair follows the
+    other, its lead's first.
+
     Runs of one user and priority go in queue order. busy_cores: host → cores of measurements under
     way; two leases on one host never share a core. A device on which the run failed before is used
     only if no other fits.
@@ -79,13 +83,12 @@ def place(
     while available and (run := fair_share.take()):
         left = [device for device in takers.of(run.cell) if device.id in available]
         allowed = [device for device in left if claims.admits(run, device.id)]
-        device = _choose(run, allowed, taken, host_of)
-        if device is None:
-            continue
-        fair_share.granted(run)
-        del available[device.id]
-        taken.setdefault(host_of[device.id], set()).update(device.host_cores)
-        yield run, device
+        for place_, device in enumerate(_choose(run, allowed, taken, host_of)):
+            if place_ == 0:
+                fair_share.granted(run)
+            del available[device.id]
+            taken.setdefault(host_of[device.id], set()).update(device.host_cores)
+            yield run, device
 
 
 def cores_in_use(busy: Iterable[RegisteredDevice]) -> dict[str, set[int]]:
@@ -108,10 +111,11 @@ def _choose(
     available: Iterable[Device],
     taken: Mapping[str, Collection[int]],
     host_of: Mapping[str, str],
-) -> Device | None:
+) -> list[Device]:
     failed_on = {a.device_id for a in run.attempts if a.state is AttemptState.FAILED}
     fitting = [device for device in available if has_cores(device, taken, host_of)]
-    return min(fitting, key=lambda device: device.id in failed_on, default=None)
+    fitting.sort(key=lambda device: device.id in failed_on)
+    return chosen_hosts(fitting, hosts_of(run.cell.knobs))
 
 
 class Takers:

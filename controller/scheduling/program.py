@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from controller.contracts.base import Scalar
+from controller.contracts.base import Scalar, digest
 from controller.contracts.catalog import Catalog, runs
+from controller.contracts.device import Agent
 from controller.contracts.errors import SweepInvalid, UnknownAttempt
 from controller.contracts.manifests import (
     PROVENANCE_KNOBS,
@@ -15,7 +16,7 @@ from controller.contracts.manifests import (
     WorkloadManifest,
     defaults_of,
 )
-from controller.contracts.run import Run
+from controller.contracts.run import Attempt, Run
 from controller.contracts.suite_version import on_device_of, quality_target
 from controller.contracts.sweep import Cell
 from controller.contracts.units import Unit
@@ -23,28 +24,38 @@ from controller.contracts.wire import (
     AttemptRef,
     CandidateJob,
     CommandProgram,
+    HostShare,
     Job,
     OnDeviceProgram,
     Program,
+    TrainingHost,
     TrainingProgram,
 )
 from controller.scheduling.plugins import plugins_of
 from controller.scheduling.weights import needed_weights
 
+FIRST_PORT: Final = 20_000
+PORTS: Final = 12_000
+"""Where ranks on several hosts meet, by run and attempt: after the ports of Ray's workers, before
+those that Linux gives out. A port in use fails the attempt; the next one has another."""
 WORD: Final = re.compile(r"[A-Za-z0-9_.:;,=+-]*")
 """Text values of knobs that a sweep may pass to a user's program."""
 
 
-def job_of(run: Run, catalog: Catalog) -> Job:
-    """Return the job of the agent that holds a run's lease; raises UnknownAttempt without a
-    lease."""
+def job_of(run: Run, catalog: Catalog, agent_id: str, agents: Mapping[str, Agent]) -> Job:
+    """Return the job of an agent that holds a run's lease; raises UnknownAttempt without a lease.
+
+    agents: those of all hosts of the run, by id.
+    """
     lease = run.lease
-    if lease is None:
+    place = lease.place_of(agent_id) if lease else None
+    if lease is None or place is None:
         raise UnknownAttempt(run.run_id, len(run.attempts))
     cell = completed(run.cell, catalog)
     return Job(
         ref=AttemptRef(run_id=run.run_id, attempt=lease.number),
-        device_id=lease.device_id,
+        device_id=place.device_id,
+        share=share_of(run.run_id, lease, agent_id, agents) if lease.partners else None,
         workload=cell.workload,
         stack=cell.stack,
         scenario=cell.scenario,
@@ -54,6 +65,22 @@ def job_of(run: Run, catalog: Catalog) -> Job:
         candidate=candidate_of(cell, catalog),
         profiled=bool(cell.profiled),
     )
+
+
+def share_of(
+    run_id: str, lease: Attempt, agent_id: str, agents: Mapping[str, Agent]
+) -> HostShare:
+    """Return an agent's share of an attempt on several hosts."""
+    hosts = tuple(
+        TrainingHost(
+            device_id=place.device_id,
+            name=agents[place.agent_id].host,
+            address=agents[place.agent_id].address or "",
+        )
+        for place in lease.places
+    )
+    port = FIRST_PORT + int(digest([run_id, lease.number], 8), 16) % PORTS
+    return HostShare(index=lease.agent_ids.index(agent_id), hosts=hosts, port=port)
 
 
 def completed(cell: Cell, catalog: Catalog) -> Cell:

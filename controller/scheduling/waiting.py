@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heapify, heapreplace
 from typing import Final
 
@@ -17,6 +18,7 @@ from controller.contracts.sweep import Cell
 from controller.contracts.waiting import Waiting, WaitingRuns, WaitReason
 from controller.scheduling.device_life import booking_at, idle_status, is_probed, may_run
 from controller.scheduling.fair_share import Claims, FairShare
+from controller.scheduling.hosts import hosts_of, like_hosts, too_few_hosts
 from controller.scheduling.placement import (
     NO_CLAIMS,
     Takers,
@@ -140,9 +142,10 @@ class _Lines:
         self._takers = Takers(self._labelled, catalog)
         self._hosts = {id_: d.agent_id for id_, d in self._known.items()}
         self._holders = {
-            run.lease.device_id: run
+            device_id: run
             for run in queue.runs
-            if run.lease and run.lease.device_id in self._known
+            if run.lease
+            for device_id in run.lease.device_ids & self._known.keys()
         }
         self._lines: dict[str, list[Run]] = defaultdict(list)
         self._heaps: dict[tuple[str, ...], list[_Candidate]] = {}
@@ -175,6 +178,8 @@ class _Lines:
     def join(self, run: Run) -> Waiting:
         """Add a run to the line before the device that it will most likely get."""
         user = self._queue.claims.of(run).user
+        if hosts_of(run.cell.knobs) > 1:
+            return self._join_on_hosts(run, user)
         among = self._candidates(user, run.cell)
         if not among:
             return self._nowhere(run.cell)
@@ -182,6 +187,20 @@ class _Lines:
             heapreplace(among, (now, *among[0][1:]))  # a rank only grows
         found = self._behind(run, user, among[0][2])
         return found.model_copy(update={"more_devices": len(among) - 1})
+
+    def _join_on_hosts(self, run: Run, user: str) -> Waiting:
+        """Add a run to the line before the last one that is free of the hosts that it needs."""
+        fitting = self._takers.of(run.cell)
+        if not fitting:
+            return self._nowhere(run.cell)
+        if few := too_few_hosts(run.cell, fitting):
+            return Waiting(reason=WaitReason.NO_MATCH, why=few)
+        hosts, last = hosts_of(run.cell.knobs), []
+        for group in like_hosts(fitting):
+            found = [self._obstacle(user, self._known[device.id]) for device in group]
+            found.sort(key=partial(self._rank, user))
+            last += found[hosts - 1 : hosts]
+        return self._behind(run, user, min(last, key=partial(self._rank, user)))
 
     def _candidates(self, user: str, cell: Cell) -> list[_Candidate]:
         """Return the heap of the devices that fit a cell, for a user."""

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 FIRST_REVISION = "0011"
 """The first migration: the schema of the first release, 0.2.0."""
-REVISION = "0014"
+REVISION = "0015"
 """The newest migration, which these tables match; older ones sort before it."""
 
 
@@ -65,6 +65,8 @@ agents = Table(
     Column("boot_id", String),
     # Checksum of the record, see sealing.py; a row without one counts as damaged.
     Column("checksum", String),
+    # IP address at which other hosts of the farm reach it.
+    Column("address", String),
 )
 
 devices = Table(
@@ -204,6 +206,8 @@ attempts = Table(
     # Whether it waits for its device to cool.
     Column("cooling", Boolean),
     Column("checksum", String),
+    # The further hosts that train with it.
+    Column("partners", JSON(none_as_null=True)),
 )
 
 outcomes = Table(
