@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import ray.util
 from prometheus_client import CollectorRegistry
 
 from agents.agent import AgentParts, HostAgent
@@ -84,9 +85,13 @@ class AgentActor:
     """Builds the host's agent and keeps it serving; ends the process if the agent can't go on."""
 
     def __init__(
-        self, options: AgentOptions, connect: Callable[[], Awaitable[None]] | None = None
+        self,
+        options: AgentOptions,
+        connect: Callable[[], Awaitable[None]] | None = None,
+        address: str | None = None,
     ) -> None:
-        """connect: see RayLink."""
+        """connect: see RayLink. address: of this host's node; by default that of Ray in this
+        process."""
         make_visible()
         loop = asyncio.get_running_loop()
         machine = options.machine
@@ -102,6 +107,7 @@ class AgentActor:
             host=os.uname().nodename,
             exporter=address_of(exporter),
             boot_id=boot_id(),
+            address=address or ray.util.get_node_ip_address(),
         )
         self._phones = _phones_of(options, self._announce)
         self._agent = HostAgent(self._parts(options, identity, RayLink(connect)))

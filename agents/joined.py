@@ -63,7 +63,7 @@ async def _live(options: AgentOptions) -> int:
         await _connect()
         drain_on_sigterm()  # replaces the handler that Ray has installed
 
-    agent = AgentActor(options, connect)
+    agent = AgentActor(options, connect, sys.argv[2])
     ready = loop.create_task(agent.ready())
     left = loop.create_task(leaving.wait())
     await asyncio.wait({ready, left}, return_when=asyncio.FIRST_COMPLETED)

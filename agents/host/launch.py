@@ -89,7 +89,7 @@ def launched_ranks(
 def _rank_cores(
     knobs: Mapping[str, Scalar], cores: frozenset[int], host: HostTools
 ) -> tuple[tuple[int, ...], ...]:
-    ranks, threads = int(knobs["ranks"]), int(knobs["threads"])
+    ranks, threads = int(knobs["ranks"]) // int(knobs["hosts"]), int(knobs["threads"])
     try:
         return place_ranks(cores, host.sockets, host.nodes, ranks, threads)
     except CannotPlace as refused:

@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, distributed
 from torch.optim import Optimizer
+
+from agents.ranks.protocol import PEER
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Failure
+
+
+@contextmanager
+def exchanging() -> Iterator[None]:
+    """Exchange with the other ranks in this context; raises WorkerFault if one is lost."""
+    try:
+        yield
+    except RuntimeError as error:
+        why = " ".join(str(error).split())[:200]
+        message = f"a rank lost its connection to another one: {why}"
+        raise WorkerFault(Failure(blame=Blame.HARNESS, kind=PEER, message=message)) from error
 
 
 class GradientMean:
@@ -37,7 +53,8 @@ class GradientMean:
         pairs = list(self._gradients())
         for gradient, place in pairs:
             place.copy_(gradient)
-        distributed.all_reduce(self._sum)
+        with exchanging():
+            distributed.all_reduce(self._sum)
         self._sum /= self._ranks
         for gradient, place in pairs:
             gradient.copy_(place)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from datetime import timedelta
 
 from torch import distributed
 
 from agents.host.parent import end_with_parent
 from agents.ranks.gradients import GradientMean
+from agents.ranks.meeting import join, with_far_ranks
 from agents.ranks.protocol import RankEnd, RankMessage, RankReady, RankStep
 from agents.stacks.resolving import resolve
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure
-from controller.contracts.wire import RankPlace, TrainingProgram, WorkerSpec
+from controller.contracts.wire import TrainingProgram, WorkerSpec
 from models.training import Batch, Outputs, TrainingWorkload
 
 
@@ -26,7 +26,7 @@ def run(spec: WorkerSpec, orders: Iterable[int], say: Callable[[RankMessage], No
     end_with_parent()
     workload = resolve(program.builder)(**program.arguments)
     require_shares(workload, place.ranks, spec.job.workload)
-    _join(place, spec.job.deadline_s)
+    join(place, spec.job.share, spec.job.deadline_s)
     backend = resolve(program.backend)(spec.job.knobs)
     model, optimizer = backend.prepare(workload)
     mean = GradientMean(optimizer, place.ranks)
@@ -37,14 +37,13 @@ def run(spec: WorkerSpec, orders: Iterable[int], say: Callable[[RankMessage], No
         loss = backend.step(workload, model, optimizer, batch)
         seconds = time.perf_counter() - began_s
         _require_averaged(mean, number, spec)
-        say(
-            RankStep(
-                loss=loss,
-                seconds=seconds,
-                computed_s=mean.began_s - began_s,
-                exchanged_s=mean.ended_s - mean.began_s,
-            )
+        step = RankStep(
+            loss=loss,
+            seconds=seconds,
+            computed_s=mean.began_s - began_s,
+            exchanged_s=mean.ended_s - mean.began_s,
         )
+        say(with_far_ranks(step, place) if spec.job.share else step)
         batch = workload.share(workload.batch(number), place.rank, place.ranks)
     say(RankEnd(environment=backend.environment()))
     distributed.destroy_process_group()
@@ -57,20 +56,6 @@ def require_shares(workload: TrainingWorkload[Batch, Outputs], ranks: int, name:
     if workload.batch_size % ranks:
         why = f"batch_size={workload.batch_size} is no multiple of ranks={ranks}"
         raise _refusal(why, "Change one of these knobs.")
-
-
-def _join(place: RankPlace, deadline_s: float) -> None:
-    """Meet the other ranks; returns once all are there."""
-    store = distributed.FileStore(  # type: ignore[attr-defined]
-        place.meeting_point, place.ranks
-    )
-    distributed.init_process_group(
-        "gloo",
-        store=store,
-        rank=place.rank,
-        world_size=place.ranks,
-        timeout=timedelta(seconds=deadline_s),
-    )
 
 
 def _require_averaged(mean: GradientMean, steps: int, spec: WorkerSpec) -> None:

@@ -9,6 +9,9 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from controller.contracts.base import Contract
 from controller.contracts.result import Environment, Failure
 
+PEER: Final = "peer"
+"""Kind of the failure of a rank that has lost another one, whose own failure tells why."""
+
 
 class RankReady(Contract):
     """A rank's first message: it has built its model."""
@@ -18,13 +21,12 @@ class RankReady(Contract):
     """Samples in a batch of all ranks."""
 
 
-class RankStep(Contract):
-    """A rank's message after each step."""
+class RankFigures(Contract):
+    """What a step of one rank took, and its loss."""
 
     # Unlike stored numbers, a loss may be lost.
     model_config = ConfigDict(allow_inf_nan=True, ser_json_inf_nan="strings")
 
-    type: Literal["rank_step"] = "rank_step"
     loss: float
     """Mean over this rank's share of the batch."""
     seconds: float
@@ -32,6 +34,20 @@ class RankStep(Contract):
     """Of them, until this rank's gradients were there."""
     exchanged_s: float
     """Of them, from then on until the mean over all ranks was: the wait for other ranks, too."""
+
+
+class FarRankFigures(RankFigures):
+    """Those of a rank on another host, with its peak memory so far."""
+
+    peak_memory_bytes: float
+
+
+class RankStep(RankFigures):
+    """A rank's message after each step."""
+
+    type: Literal["rank_step"] = "rank_step"
+    elsewhere: tuple[FarRankFigures, ...] = ()
+    """Of the ranks on other hosts; only the first one of a host tells of them."""
 
 
 class RankEnd(Contract):

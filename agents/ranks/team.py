@@ -14,17 +14,31 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
+from typing import Final
 
+from agents.host.interfaces import LOOPBACK, interface_of
 from agents.host.launch import LaunchedRank, launched_ranks
 from agents.host.oom import oom_kills
 from agents.host.tools import read_host_tools
-from agents.ranks.protocol import RANK_MESSAGE, RankEnd, RankMessage, RankReady, RankStep
+from agents.ranks.protocol import (
+    PEER,
+    RANK_MESSAGE,
+    FarRankFigures,
+    RankEnd,
+    RankFigures,
+    RankMessage,
+    RankReady,
+    RankStep,
+)
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Environment, Failure
-from controller.contracts.wire import RankPlace, StepOrder, WorkerSpec
+from controller.contracts.wire import HostShare, RankPlace, StepOrder, WorkerSpec
 from controller.platform.programs import this_program
 
-LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}
+CAUSE_S: Final = 30.0
+"""How long a host that has lost ranks of another one waits for the controller, which ends the run
+with the failure of that host: longer than a lost host's lease."""
 _OF_OTHERS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals that another process sends."""
 _END = StepOrder(steps=0)
@@ -71,40 +85,59 @@ class Team:
     """Training by several ranks (see Stepping): each computes the gradients of its share of the
     batch, and all make the same step with their mean.
 
+    Ranks on other hosts are the teams' there; each does as many steps by itself. A rank tells of
+    theirs, so that every team knows what a step took on all hosts.
+
     That is one process's step, if the loss is a mean over the samples of a batch and the model has
     no statistics over a batch, such as batch normalisation has.
     """
 
-    def __init__(self, spec: WorkerSpec, command: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        spec: WorkerSpec,
+        command: Sequence[str] | None = None,
+        cause_s: float = CAUSE_S,
+    ) -> None:
         """Place the ranks; raises WorkerFault if they can't be.
 
-        command: of a rank; this process's own by default.
+        command: of a rank; this process's own by default. cause_s: see CAUSE_S.
         """
+        self._cause_s, self._share = cause_s, spec.job.share
         self._spec, self.batch_size = spec, 0
         self._command = command or this_program()
         tools = read_host_tools(Path(sys.prefix))
         self._places = launched_ranks(spec.job.knobs, spec.device, tools)
+        self._ranks = int(spec.job.knobs["ranks"])
+        self._first = self._share.index * len(self._places) if self._share else 0
         self._members: list[Member] = []
         self._folder: Path | None = None
         self._oom_kills = oom_kills()
         self._exchange_shares: list[float] = []
         self._imbalances: list[float] = []
+        self._computed_s: list[list[float]] = []
+        self._far: tuple[FarRankFigures, ...] = ()
 
     def start(self) -> None:
         """See Stepping.start; raises WorkerFault."""
         # Only this user may enter the folder, and so become one of the ranks.
         self._folder = Path(tempfile.mkdtemp(prefix="ranks-", dir=self._spec.artefact_dir))
         meeting_point = str(self._folder / "store")
-        for rank, where in enumerate(self._places):
+        environ = os.environ | {"GLOO_SOCKET_IFNAME": _interface(self._share)}
+        for rank, where in enumerate(self._places, self._first):
             process = subprocess.Popen(
                 (*where.prefix, *self._command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env=os.environ | LOOPBACK,
+                env=environ,
             )
             member = Member(process, where)
             self._members.append(member)
-            place = RankPlace(rank=rank, ranks=len(self._places), meeting_point=meeting_point)
+            place = RankPlace(
+                rank=rank,
+                ranks=self._ranks,
+                meeting_point=meeting_point,
+                local=len(self._places),
+            )
             member.tell(self._spec.model_copy(update={"rank": place}).model_dump_json())
         ready = [said for said in self._hear() if isinstance(said, RankReady)]
         self.batch_size = ready[0].batch_size
@@ -114,13 +147,16 @@ class Team:
 
     def step(self) -> float:
         """See Stepping.step; returns when the slowest rank has. Raises WorkerFault."""
-        steps = [said for said in self._told(_STEP) if isinstance(said, RankStep)]
+        own = [said for said in self._told(_STEP) if isinstance(said, RankStep)]
+        self._far = own[0].elsewhere
+        steps: Sequence[RankFigures] = [*self._far[: self._first], *own, *self._far[self._first :]]
         slowest_s = max(step.seconds for step in steps)
         computed_s = [step.computed_s for step in steps]
         # Whoever came last did not wait.
         self._exchange_shares.append(min(step.exchanged_s for step in steps) / slowest_s)
         imbalance_s = max(computed_s) - statistics.fmean(computed_s)
         self._imbalances.append(imbalance_s / slowest_s)
+        self._computed_s.append(computed_s)
         return statistics.fmean(step.loss for step in steps)
 
     def cpu_s(self) -> float:
@@ -135,7 +171,8 @@ class Team:
 
     def peak_memory_bytes(self) -> int:
         """See Stepping.peak_memory_bytes: the sum over the ranks, each at its own moment."""
-        return sum(member.peak_memory_bytes() for member in self._members)
+        far = sum(rank.peak_memory_bytes for rank in self._far)
+        return sum(member.peak_memory_bytes() for member in self._members) + int(far)
 
     def environment(self) -> Environment:
         """See Stepping.environment: of the first rank, and of all; ends the ranks."""
@@ -144,8 +181,12 @@ class Team:
         return {
             **ends[0].environment,
             "affinity": tuple(sorted(core for place in self._places for core in place.cores)),
-            "ranks": len(self._places),
+            "ranks": self._ranks,
+            **_hosts(self._share),
             "rank_cores": tuple(" ".join(map(str, place.cores)) for place in self._places),
+            "rank_compute_s": tuple(
+                round(statistics.median(each), 6) for each in zip(*self._computed_s, strict=True)
+            ),
             "all_reduce_share": round(statistics.median(self._exchange_shares), 4),
             "rank_imbalance": round(statistics.median(self._imbalances), 4),
         }
@@ -162,10 +203,12 @@ class Team:
         """
         try:
             return self._heard()
-        except WorkerFault:
+        except WorkerFault as fault:
             for member in self._members:
                 member.process.kill()
             self._close()
+            if self._share and fault.failure.kind == PEER:
+                Event().wait(self._cause_s)  # the agent ends this process, if it is told the cause
             raise
 
     def _close(self) -> None:
@@ -184,9 +227,11 @@ class Team:
                 for key, _ in waiting.select():
                     waiting.unregister(key.fileobj)
                     heard[key.data] = self._message_of(key.data)
-                for said in heard.values():
-                    if isinstance(said, Failure):
-                        raise WorkerFault(said)
+                failures = [said for said in heard.values() if isinstance(said, Failure)]
+                # One that has lost another tells of a failure that is still to be heard.
+                causes = [failure for failure in failures if failure.kind != PEER]
+                if causes or (failures and not waiting.get_map()):
+                    raise WorkerFault((causes or failures)[0])
         return [heard[rank] for rank in range(len(self._members))]
 
     def _message_of(self, rank: int) -> RankMessage:
@@ -200,7 +245,26 @@ class Team:
         """Return the failure of a rank that ended without a word."""
         code = self._members[rank].process.wait()
         starved = code == -signal.SIGKILL and oom_kills() > self._oom_kills
-        return WorkerFault(lost_rank(f"rank {rank} of {len(self._members)}", code, starved))
+        return WorkerFault(lost_rank(f"rank {self._first + rank} of {self._ranks}", code, starved))
+
+
+def _interface(share: HostShare | None) -> str:
+    """Return the network interface over which ranks talk; raises WorkerFault."""
+    if share is None:
+        return LOOPBACK
+    own = share.hosts[share.index].address
+    if name := interface_of(own):
+        return name
+    message = f"ranks cannot reach other hosts: no network interface has the address {own!r}"
+    raise WorkerFault(Failure(blame=Blame.HARNESS, kind="rendezvous", message=message))
+
+
+def _hosts(share: HostShare | None) -> Environment:
+    """Return the facts of which hosts trained together, the lead first."""
+    if share is None:
+        return {}
+    names, ids = (host.name for host in share.hosts), (host.device_id for host in share.hosts)
+    return {"hosts": tuple(names), "host_devices": tuple(ids)}
 
 
 def lost_rank(name: str, code: int, starved: bool) -> Failure:

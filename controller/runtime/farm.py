@@ -23,7 +23,7 @@ from controller.contracts.errors import (
     VersionMismatch,
 )
 from controller.contracts.quota import Quota
-from controller.contracts.result import Blame, Outcome, Result
+from controller.contracts.result import Blame, Failure, Outcome, Result
 from controller.contracts.run import Run, RunChange
 from controller.contracts.wire import (
     COOL_DOWN,
@@ -55,7 +55,7 @@ from controller.scheduling.device_life import (
 )
 from controller.scheduling.emulation import as_kept
 from controller.scheduling.hosts import (
-    as_partner_failure,
+    as_run_failure,
     lost_partner,
     of_all_hosts,
     verdict_of,
@@ -206,9 +206,17 @@ class Farm:
         self._roster.require_admitted(report.agent_id)
         ref = report.ref
         run = self.run_of_attempt(report.agent_id, ref)
+        if run.attempts[ref.attempt - 1].agent_id == report.agent_id:
+            self._report_lead(report, run)
+        else:
+            self._report_partner(report, run)
+        self._runs.place()
+        self._runs.require_stored(run.run_id)
+
+    def _report_lead(self, report: Report, run: Run) -> None:
+        """Take the report of an attempt's own agent."""
+        ref = report.ref
         attempt = run.attempts[ref.attempt - 1]
-        if attempt.agent_id != report.agent_id:
-            return self._report_partner(report, run)
         counted = run.lease is not None and run.lease.number == ref.attempt
         began = self._roster.by_our_clock(report.agent_id, report.started_at, attempt.leased_at)
         known = self._roster.devices.get(attempt.device_id)
@@ -217,13 +225,13 @@ class Farm:
             if len(attempt.under_way) > 1:
                 raise PartnersAwaited(ref.run_id, ref.attempt)
             outcome = of_all_hosts(outcome, attempt, self._host_names())
+        elif isinstance(outcome, Failure) and attempt.partners:
+            outcome = as_run_failure(outcome, self._host_names()[report.agent_id])
         outcome = with_declared_facts(outcome, self._catalog.own_facts)
         outcome = as_audited(as_kept(outcome, known.device if known else None), run)
         self._runs.apply([(run, Reported(ref.attempt, outcome, began))])
         if counted:
             self._judge(attempt.device_id, outcome)
-        self._runs.place()
-        self._runs.require_stored(run.run_id)
 
     def _report_partner(self, report: Report, run: Run) -> None:
         """Take the report of a host that trained beside the lead: its failure is the run's."""
@@ -235,12 +243,10 @@ class Farm:
             self._runs.apply([(run, done)], quietly=True)
             self._runs.release(run, report.agent_id)
         else:
-            failure = as_partner_failure(outcome, self._host_names()[report.agent_id])
+            failure = as_run_failure(outcome, self._host_names()[report.agent_id])
             self._runs.apply([(run, Reported(ref.attempt, failure, lease.leased_at))])
             if place := lease.place_of(report.agent_id):
                 self._judge(place.device_id, failure)
-            self._runs.place()
-        self._runs.require_stored(run.run_id)
 
     def _loss(self, run: Run, agent_id: str) -> LeaseLost | Reported:
         """Return the event of a run whose lease an agent has lost."""

@@ -73,8 +73,8 @@ def too_few_hosts(cell: Cell, devices: Sequence[Device]) -> str | None:
     return f"hosts={hosts} needs {hosts} hosts alike; {fit}, of which {most} are alike"
 
 
-def as_partner_failure(failure: Failure, host: str) -> Failure:
-    """Return a partner's failure as that of the whole run; host: its name."""
+def as_run_failure(failure: Failure, host: str) -> Failure:
+    """Return the failure of one of several hosts as that of the run; host: its name."""
     return failure.model_copy(update={"message": f"on host {host}: {failure.message}"})
 
 
@@ -98,9 +98,9 @@ def of_all_hosts(result: Result, attempt: Attempt, names: Mapping[str, str]) -> 
     partners = attempt.partners or ()
     if not partners:
         return result
-    found = [(result.validity, result.reasons)]
-    for partner in partners:
-        found.append(_judged(result, partner, names.get(partner.agent_id, partner.agent_id)))
+    own = (result.validity, result.reasons)
+    others = (_judged(result, p, names.get(p.agent_id, p.agent_id)) for p in partners)
+    found = [own, *others]
     return result.model_copy(
         update={
             "validity": worst(validity for validity, _ in found),

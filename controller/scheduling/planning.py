@@ -22,6 +22,7 @@ from controller.contracts.errors import NoMatchingDevice
 from controller.contracts.records import Took
 from controller.contracts.sweep import Cell, Sweep
 from controller.scheduling.binding import bind, left_out
+from controller.scheduling.hosts import hosts_of
 from controller.scheduling.model_files import HostFiles, needed_files
 from controller.scheduling.placement import objections
 
@@ -114,11 +115,10 @@ def plan_sweep(
             planned.add(each.key)
             fitting = _fitting(each, loads, catalog) or _fitting(each, absent, catalog)
             shared += len(fitting) > 1
-            least = min(
-                fitting, key=lambda load: (load.device.id in draining, load.seconds, load.cells)
-            )
-            least.add(sweep.repeats, durations.of(each, least.device))
-            least.files |= needed_files(each, catalog)
+            fitting.sort(key=lambda load: (load.device.id in draining, load.seconds, load.cells))
+            for least in fitting[: hosts_of(each.knobs)]:
+                least.add(sweep.repeats, durations.of(each, least.device))
+                least.files |= needed_files(each, catalog)
     return SweepPlan(
         devices=tuple(
             load.plan(queued.get(id_, 0), bookings.get(id_, ()), draining.get(id_))

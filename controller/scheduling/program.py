@@ -67,9 +67,7 @@ def job_of(run: Run, catalog: Catalog, agent_id: str, agents: Mapping[str, Agent
     )
 
 
-def share_of(
-    run_id: str, lease: Attempt, agent_id: str, agents: Mapping[str, Agent]
-) -> HostShare:
+def share_of(run_id: str, lease: Attempt, agent_id: str, agents: Mapping[str, Agent]) -> HostShare:
     """Return an agent's share of an attempt on several hosts."""
     hosts = tuple(
         TrainingHost(

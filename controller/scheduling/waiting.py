@@ -82,7 +82,8 @@ def waiting(queue: Queue, catalog: Catalog, expected: Expected = unknown) -> dic
     lines = _Lines(queue, catalog, expected)
     queued = [r for r in queue.runs if r.lease is None and r.sweep_id not in queue.withheld]
     for run, device in lines.placed(queued):
-        told[run.run_id] = lines.begin(run, device)
+        begun = lines.begin(run, device)
+        told.setdefault(run.run_id, begun)  # a run on several hosts is its lead's
     fair_share = FairShare((r for r in queued if r.run_id not in told), queue.claims)
     while run_ := fair_share.take():
         fair_share.granted(run_)
