@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import socket
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import distributed
@@ -37,11 +37,11 @@ def join(place: RankPlace, share: HostShare | None, deadline_s: float) -> None:
         )
 
 
-def _shared_store(place: RankPlace, share: HostShare, limit: timedelta) -> distributed.Store:
+def _shared_store(place: RankPlace, share: HostShare, limit: timedelta) -> Any:  # noqa: ANN401
     """Return the store at the first host, which its first rank serves at the host's address."""
     address = share.hosts[0].address
     serves = place.rank == 0
-    return distributed.TCPStore(
+    return distributed.TCPStore(  # type: ignore[attr-defined]
         address,
         share.port,
         place.ranks,

@@ -29,6 +29,7 @@ from controller.contracts.wire import (
     COOL_DOWN,
     AttemptRef,
     Exchange,
+    HostShare,
     Orders,
     ProbeOrder,
     Report,
@@ -63,7 +64,7 @@ from controller.scheduling.hosts import (
 from controller.scheduling.lifecycle import Cooled, LeaseLost, PartnerMeasured, Reported
 from controller.scheduling.placement import missing
 from controller.scheduling.policy import QuarantinePolicy, RetryPolicy
-from controller.scheduling.program import job_of
+from controller.scheduling.program import job_of, share_of
 from controller.store.protocol import Store
 
 WHY_CHARACTERS = 300
@@ -185,10 +186,9 @@ class Farm:
         held = set(question.held)
         for ref in leased.keys() & held:
             self._runs.renew(leased[ref], agent_id)
-        agents = {id_: known.agent for id_, known in self._roster.agents.items()}
         return Orders(
             run=tuple(
-                job_of(run, self._catalog, agent_id, agents)
+                job_of(run, self._catalog, self._share(run, agent_id))
                 for ref, run in leased.items()
                 # A lease that outlives its manifests, after a restart without a plugin, expires.
                 if ref not in held and not missing(run.cell, self._catalog)
@@ -247,6 +247,10 @@ class Farm:
             self._runs.apply([(run, Reported(ref.attempt, failure, lease.leased_at))])
             if place := lease.place_of(report.agent_id):
                 self._judge(place.device_id, failure)
+
+    def _share(self, run: Run, agent_id: str) -> HostShare | None:
+        lease = run.lease
+        return share_of(run.run_id, lease, agent_id, self._roster.agents) if lease else None
 
     def _loss(self, run: Run, agent_id: str) -> LeaseLost | Reported:
         """Return the event of a run whose lease an agent has lost."""

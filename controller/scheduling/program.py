@@ -8,7 +8,7 @@ from typing import Final
 
 from controller.contracts.base import Scalar, digest
 from controller.contracts.catalog import Catalog, runs
-from controller.contracts.device import Agent
+from controller.contracts.device import RegisteredAgent
 from controller.contracts.errors import SweepInvalid, UnknownAttempt
 from controller.contracts.manifests import (
     PROVENANCE_KNOBS,
@@ -42,20 +42,19 @@ WORD: Final = re.compile(r"[A-Za-z0-9_.:;,=+-]*")
 """Text values of knobs that a sweep may pass to a user's program."""
 
 
-def job_of(run: Run, catalog: Catalog, agent_id: str, agents: Mapping[str, Agent]) -> Job:
+def job_of(run: Run, catalog: Catalog, share: HostShare | None = None) -> Job:
     """Return the job of an agent that holds a run's lease; raises UnknownAttempt without a lease.
 
-    agents: those of all hosts of the run, by id.
+    share: what the agent has of a run on several hosts.
     """
     lease = run.lease
-    place = lease.place_of(agent_id) if lease else None
-    if lease is None or place is None:
+    if lease is None:
         raise UnknownAttempt(run.run_id, len(run.attempts))
     cell = completed(run.cell, catalog)
     return Job(
         ref=AttemptRef(run_id=run.run_id, attempt=lease.number),
-        device_id=place.device_id,
-        share=share_of(run.run_id, lease, agent_id, agents) if lease.partners else None,
+        device_id=share.hosts[share.index].device_id if share else lease.device_id,
+        share=share,
         workload=cell.workload,
         stack=cell.stack,
         scenario=cell.scenario,
@@ -67,13 +66,17 @@ def job_of(run: Run, catalog: Catalog, agent_id: str, agents: Mapping[str, Agent
     )
 
 
-def share_of(run_id: str, lease: Attempt, agent_id: str, agents: Mapping[str, Agent]) -> HostShare:
-    """Return an agent's share of an attempt on several hosts."""
+def share_of(
+    run_id: str, lease: Attempt, agent_id: str, agents: Mapping[str, RegisteredAgent]
+) -> HostShare | None:
+    """Return an agent's share of an attempt; None of one on one host. agents: by id."""
+    if not lease.partners:
+        return None
     hosts = tuple(
         TrainingHost(
             device_id=place.device_id,
-            name=agents[place.agent_id].host,
-            address=agents[place.agent_id].address or "",
+            name=agents[place.agent_id].agent.host,
+            address=agents[place.agent_id].agent.address or "",
         )
         for place in lease.places
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.errors import PartnersAwaited
-from controller.contracts.result import Blame, Failure, Validity
+from controller.contracts.result import Blame, Validity
 from controller.contracts.run import AttemptState, RunState
 from controller.contracts.wire import AttemptRef, Job, Orders
 from tests.support import builders
@@ -104,9 +104,8 @@ def test_the_failure_of_one_host_ends_the_run_on_all(box: FarmBox, leads: bool) 
     box.report(ref, builders.failure(Blame.WORKLOAD), fails)
     run = box.run(ref.run_id)
     assert run.state is RunState.FAILED
-    (record,) = box.store.outcomes(run.run_id)
-    assert isinstance(record.outcome, Failure)
-    assert record.outcome.message == f"on host {fails}: it ended"
+    (failure,) = box.store.failures(run.sweep_id)
+    assert failure.failure.message == f"on host {fails}: it ended"
     told = box.ask(ref, agent=goes_on)
     assert told.stop == (ref,)
     assert only(told).ref != ref, "the next run has begun on both"
@@ -123,9 +122,8 @@ def test_a_silent_host_ends_the_run_on_all(box: FarmBox) -> None:
     run = box.run(ref.run_id)
     assert run.state is RunState.QUEUED, "it is tried again"
     assert [attempt.state for attempt in run.attempts] == [AttemptState.FAILED]
-    (record,) = box.store.outcomes(run.run_id)
-    assert isinstance(record.outcome, Failure)
-    assert f"host {other} was lost" in record.outcome.message
+    (failure,) = box.store.failures(run.sweep_id)
+    assert f"host {other} was lost" in failure.failure.message
     assert box.ask(ref, agent=lead).stop == (ref,)
     states = {status.state for status in box.farm.state().statuses.values()}
     assert states == {"ready", "lost"}
