@@ -31,13 +31,10 @@ from controller.contracts.wire import (
     TrainingHost,
     TrainingProgram,
 )
+from controller.platform.ports import PORTS
 from controller.scheduling.plugins import plugins_of
 from controller.scheduling.weights import needed_weights
 
-FIRST_PORT: Final = 20_000
-PORTS: Final = 12_000
-"""Where ranks on several hosts meet, by run and attempt: after the ports of Ray's workers, before
-those that Linux gives out. A port in use fails the attempt; the next one has another."""
 WORD: Final = re.compile(r"[A-Za-z0-9_.:;,=+-]*")
 """Text values of knobs that a sweep may pass to a user's program."""
 
@@ -80,7 +77,8 @@ def share_of(
         )
         for place in lease.places
     )
-    port = FIRST_PORT + int(digest([run_id, lease.number], 8), 16) % PORTS
+    # Should it be in use there, the attempt fails; the next one has another.
+    port = PORTS[int(digest([run_id, lease.number], 8), 16) % len(PORTS)]
     return HostShare(index=lease.agent_ids.index(agent_id), hosts=hosts, port=port)
 
 

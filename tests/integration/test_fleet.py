@@ -8,14 +8,17 @@ import math
 import re
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
+import psutil
 import pytest
 
 from controller.contracts.run import Attempt, AttemptState, Run, RunState
+from controller.store.sqlite import SqliteStore
 from tests.integration.farm import ENDLESS, short_sweep, training_sweep
 from tests.support.figures import Figure
 from tests.support.fleet import BENCHFARM, HOME, Fleet, fleet_up, let_wait
@@ -30,6 +33,8 @@ PUBLIC = {"/api/healthz", "/api/local_raylet_healthz", "/grpc.health.v1.Health/C
 """Ray answers these to anyone: that it is alive, and nothing else."""
 JOINED, ENDED = "has joined", "ended and is started again"
 """What the supervisor of a joined host says."""
+Recipes = Mapping[str, Mapping[str, object]]
+WIDE: Mapping[str, object] = {"ranks": 2, "hosts": 2}
 UNTIL_NEARLY_DONE = """
 import sys
 from controller.runtime.client import FarmClient
@@ -63,6 +68,26 @@ def joined(fleet: Fleet, node: Host) -> Program:
     program = fleet.join(node, "--label", "rack=b2")
     eventually(lambda: fleet.device_of(node), "the host's device is there")
     return program
+
+
+def wide_sweep(name: str, recipes: Recipes) -> dict[str, object]:
+    """Return a sweep of training whose losses are those of one process, however many train."""
+    model = {"layers": 1, "hidden_size": 64, "sequence_length": 12, "vocabulary_size": 50}
+    knobs = {**model, "batch_size": 4, "optimizer": "sgd", "warmup_steps": 0, "threads": 1}
+    return {**training_sweep(name), "workload": "lstm", "knobs": knobs, "recipes": recipes}
+
+
+def await_steps(fleet: Fleet, sweep_id: str) -> None:
+    """Return when a sweep's run has trained some steps."""
+    waited = fleet.head.run([sys.executable, "-c", UNTIL_NEARLY_DONE, sweep_id])
+    assert waited.returncode == 0, waited.stderr
+
+
+def rank_on(host: Host) -> psutil.Process:
+    """Return the one rank that a host's worker has started."""
+    workers = host.processes("agents.worker")
+    (rank,) = (each for each in workers if each.parent() in workers)
+    return rank
 
 
 def run_on(fleet: Fleet, host: Host, name: str) -> str:
@@ -111,6 +136,65 @@ def test_a_stranger_is_served_nothing(
     assert {a: set(s) - PUBLIC for a, s in served.items()} == {a: set() for a in addresses}
     # The same requests are good ones: with the token Ray serves them.
     assert "/ray.rpc.NodeInfoGcsService/GetAllNodeInfo" in known[f"{fleet.head.address}:6379"]
+
+
+def test_ranks_on_two_hosts_train_as_one_process_does(
+    fleet: Fleet, node: Host, joined: Program
+) -> None:
+    recipes: Recipes = {"alone": {"steps": 4}, "wide": {"steps": 4, **WIDE}}
+    sweep_id = fleet.submit(wide_sweep("wide", recipes), "--wait")
+    with closing(SqliteStore.open_reader(fleet.home.store)) as store:
+        results = {result.knobs["ranks"]: result for result in store.results(sweep_id)}
+    wide = results[2]
+    assert {result.validity for result in results.values()} <= MET_RULES
+    losses = {ranks: result.metrics["loss"].samples for ranks, result in results.items()}
+    # fp32: only the order of the sums over a batch differs, by about 1e-7 of them a step.
+    assert losses[2] == pytest.approx(losses[1], rel=1e-5)
+    assert len(losses[2]) == 4
+    facts = wide.environment
+    hosts = [fleet.head, node] if wide.device == fleet.device_of(fleet.head) else [node, fleet.head]
+    assert facts["hosts"] == tuple(host.name for host in hosts), "the lead, whose it is, first"
+    assert facts["host_devices"] == tuple(fleet.device_of(host) for host in hosts)
+
+
+def test_a_rank_that_dies_on_one_host_ends_the_run_on_both(
+    fleet: Fleet, node: Host, joined: Program
+) -> None:
+    recipes: Recipes = {"wide": {"steps": ENDLESS, **WIDE}, "next": {"steps": 2}}
+    sweep_id = fleet.submit(wide_sweep("killed-rank", recipes))
+    await_steps(fleet, sweep_id)
+    rank_on(node).send_signal(signal.SIGSEGV)
+    assert fleet.called("sweep", "watch", sweep_id).returncode == 1
+    states = {run.cell.knobs["ranks"]: run.state for run in fleet.runs(sweep_id)}
+    assert states == {2: RunState.FAILED, 1: RunState.DONE}
+    with closing(SqliteStore.open_reader(fleet.home.store)) as store:
+        (failure,) = store.failures(sweep_id)
+    assert re.fullmatch(r"on host node: rank \d of 2 ended with SIGSEGV", failure.message)
+    eventually(lambda: not fleet.head.processes("agents.worker"), "the head's worker has ended")
+    eventually(lambda: not node.processes("agents.worker"), "the other host's worker has ended")
+    listed = json.loads(fleet.cli("device", "list", "--json"))
+    assert {each["state"] for each in listed} == {"ready"}
+
+
+def test_a_lost_host_ends_the_run_on_both(fleet: Fleet, node: Host, joined: Program) -> None:
+    """The other host is free for other runs; what needed both waits until the lost one is back."""
+    sweep_id = fleet.submit(wide_sweep("lost-host", {"wide": {"steps": ENDLESS, **WIDE}}))
+    await_steps(fleet, sweep_id)
+    leads = fleet.holder(sweep_id) == fleet.device_of(node)
+    node.cut_link()
+    eventually(lambda: fleet.holder(sweep_id) is None, "the run holds no device")
+    eventually(lambda: not fleet.head.processes("agents.worker"), "the other host's worker ended")
+    fleet.submit(short_sweep("beside-the-lost"), "--wait")
+    (run,) = fleet.runs(sweep_id)
+    assert run.state is RunState.QUEUED
+    assert run.attempts[0].state is (AttemptState.LOST if leads else AttemptState.FAILED)
+    with closing(SqliteStore.open_reader(fleet.home.store)) as store:
+        said = [failure.message for failure in store.failures(sweep_id)]
+    assert said == ([] if leads else ["host node was lost while it trained a share of the ranks"])
+    node.restore_link()
+    eventually(lambda: fleet.holder(sweep_id), "both hosts have the run again")
+    fleet.cli("sweep", "cancel", sweep_id)
+    eventually(lambda: not node.processes("agents.worker"), "the lost host's worker has ended")
 
 
 def test_a_cut_link_and_its_return(

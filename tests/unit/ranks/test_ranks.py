@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -16,13 +17,17 @@ from agents.attempts.worker_process import WorkerProcess
 from agents.backends.stepping import OneProcess
 from agents.backends.torch_eager.backend import TorchEager
 from agents.stacks.interpreter import stack_worker
-from controller.contracts.result import Result
-from controller.contracts.wire import TrainingProgram, WorkerSpec
+from controller.contracts.base import Scalar
+from controller.contracts.result import Failure, Result
+from controller.contracts.wire import HostShare, TrainingHost, TrainingProgram, WorkerSpec
+from controller.platform.ports import free_ports
+from controller.platform.processes import WORKER_MARKER, marked_processes
 from controller.platform.programs import python_code
 from models.language import LstmTraining
 from tests.support import builders
 from tests.support.knobs import job_knobs, workload_arguments
-from tests.support.processes import OWNER, wait_until_dead
+from tests.support.processes import OWNER, is_dead, wait_until_dead
+from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[3]
 CORES = sorted(os.sched_getaffinity(0))[:2]
@@ -89,6 +94,96 @@ async def test_ranks_train_as_one_process_does(
     # Two processes with torch in them; one has about 250 MB.
     assert found.metrics["peak_memory"].value > 300e6
     assert [path.name for path in tmp_path.iterdir()] == ["output.log"]
+
+
+def share(index: int, port: int) -> HostShare:
+    """Return one of two shares; both hosts are this one."""
+    hosts = tuple(
+        TrainingHost(device_id=f"cpu-{name}", name=name, address="127.0.0.1") for name in "ab"
+    )
+    return HostShare(index=index, hosts=hosts, port=port)
+
+
+def spec_of(folder: Path, index: int, port: int, **knobs: Scalar) -> WorkerSpec:
+    """Return what one of two hosts trains, of two ranks."""
+    program = TrainingProgram(
+        builder="models.language:LstmTraining",
+        arguments=ARGUMENTS,
+        backend="agents.backends.torch_eager.backend:TorchEager",
+    )
+    given: dict[str, Scalar] = {
+        "warmup_steps": 0,
+        "steps": STEPS,
+        "ranks": 2,
+        "hosts": 2,
+        "threads": 1,
+        **STACK,
+    }
+    changed = {"program": program, "knobs": job_knobs(**{**given, **knobs})}
+    job = builders.job(deadline_s=200).model_copy(update={**changed, "share": share(index, port)})
+    (artefacts := folder / str(index)).mkdir()
+    device = builders.cpu(cores=frozenset(CORES[:1]))
+    return WorkerSpec(job=job, device=device, artefact_dir=str(artefacts))
+
+
+async def test_ranks_on_two_hosts_train_as_one_process_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    (port,) = free_ports(1, "127.0.0.1")
+    specs = [spec_of(tmp_path, index, port) for index in (0, 1)]
+    runners = [WorkerProcess(f"{OWNER}-{i}", partial(stack_worker, tmp_path)) for i in (0, 1)]
+    lead, other = await asyncio.gather(
+        *(runner.run(spec, lambda _: None) for runner, spec in zip(runners, specs, strict=True))
+    )
+    assert isinstance(lead, Result), lead
+    assert isinstance(other, Result), other
+    # fp32: only the order of the sums over a batch differs, by about 1e-7 of them a step.
+    expected = pytest.approx(losses_of_one_process(threads=1), rel=1e-5)
+    assert lead.metrics["loss"].samples == expected
+    assert other.metrics["loss"].samples == expected, "each host knows the loss of all"
+    assert lead.environment["ranks"] == 2
+    assert lead.environment["hosts"] == ("a", "b")
+    assert lead.environment["host_devices"] == ("cpu-a", "cpu-b")
+    computed = lead.environment["rank_compute_s"]
+    assert isinstance(computed, tuple)
+    assert len(computed) == 2
+    assert lead.metrics["peak_memory"].value > 300e6, "of two processes with torch in them"
+
+
+async def test_a_host_that_loses_another_waits_to_be_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the other one's failure tells why; the controller ends the run with that."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    (port,) = free_ports(1, "127.0.0.1")
+    specs = [spec_of(tmp_path, index, port, steps=1_000_000) for index in (0, 1)]
+    runners = [WorkerProcess(f"{OWNER}-{i}", partial(stack_worker, tmp_path)) for i in (0, 1)]
+    trains = asyncio.Event()
+    lead = asyncio.create_task(runners[0].run(specs[0], lambda _: trains.set()))
+    other = asyncio.create_task(runners[1].run(specs[1], lambda _: None))
+    await trains.wait()
+    (killed,) = ranks_of(f"{OWNER}-1")
+    killed.kill()
+    failure = await other
+    assert isinstance(failure, Failure)
+    assert failure.message == "rank 1 of 2 ended with SIGKILL"
+    await asyncio.to_thread(
+        eventually, lambda: not ranks_of(f"{OWNER}-0"), "the ranks of the other host have ended"
+    )
+    assert not lead.done()
+    lead.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await lead
+    assert list(marked_processes(WORKER_MARKER, f"{OWNER}-0")) == []
+
+
+def ranks_of(owner: str) -> list[psutil.Process]:
+    """Return the live ranks of a worker: its children."""
+    found = list(marked_processes(WORKER_MARKER, owner))
+    pids = {process.pid for process in found}
+    return [process for process in found if not is_dead(process) and process.ppid() in pids]
 
 
 def test_a_stopped_process_ends_with_its_parent() -> None:

@@ -103,6 +103,14 @@ def test_a_killed_rank_is_one_failure(tmp_path: Path, killed: int) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_what_a_rank_says_of_a_lost_one_waits_for_the_lost_one(tmp_path: Path) -> None:
+    os.mkfifo(said := tmp_path / "said")
+    peer = 'say(type="failure", blame="harness", kind="peer", message="lost")'
+    first, second = f"({peer}, open({str(said)!r}, 'w').close())", f"open({str(said)!r}).read()"
+    found = failure_of(team(tmp_path, f"({second}, sys.exit(3)) if mine else {first}"))
+    assert found.message == "rank 1 of 2 ended with exit status 3"
+
+
 def test_a_rank_that_exits_is_one_failure(tmp_path: Path) -> None:
     found = failure_of(team(tmp_path, "sys.exit(3) if mine else signal.pause()"))
     assert found.message == "rank 1 of 2 ended with exit status 3"

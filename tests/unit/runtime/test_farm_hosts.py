@@ -105,7 +105,7 @@ def test_the_failure_of_one_host_ends_the_run_on_all(box: FarmBox, leads: bool) 
     run = box.run(ref.run_id)
     assert run.state is RunState.FAILED
     (failure,) = box.store.failures(run.sweep_id)
-    assert failure.failure.message == f"on host {fails}: it ended"
+    assert failure.message == f"on host {fails}: it ended"
     told = box.ask(ref, agent=goes_on)
     assert told.stop == (ref,)
     assert only(told).ref != ref, "the next run has begun on both"
@@ -123,7 +123,7 @@ def test_a_silent_host_ends_the_run_on_all(box: FarmBox) -> None:
     assert run.state is RunState.QUEUED, "it is tried again"
     assert [attempt.state for attempt in run.attempts] == [AttemptState.FAILED]
     (failure,) = box.store.failures(run.sweep_id)
-    assert f"host {other} was lost" in failure.failure.message
+    assert f"host {other} was lost" in failure.message
     assert box.ask(ref, agent=lead).stop == (ref,)
     states = {status.state for status in box.farm.state().statuses.values()}
     assert states == {"ready", "lost"}
