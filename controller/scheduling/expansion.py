@@ -162,9 +162,10 @@ def _check_only_under(cell: Cell, catalog: Catalog, source: str) -> None:
 
 def _check_hosts(cell: Cell, sweep: Sweep, source: str) -> None:
     """Raise SweepInvalid for ranks that can't be spread over several hosts."""
-    hosts, ranks = hosts_of(cell.knobs), int(cell.knobs.get("ranks", 1))
+    hosts = hosts_of(cell.knobs)
     if hosts == 1:
         return
+    ranks = int(cell.knobs["ranks"])
     why, remedy = "", ""
     if ranks % hosts:
         why = f"ranks={ranks} can't be spread evenly over {hosts} hosts"

@@ -31,10 +31,11 @@ from controller.contracts.wire import (
     TrainingHost,
     TrainingProgram,
 )
-from controller.platform.ports import PORTS
 from controller.scheduling.plugins import plugins_of
 from controller.scheduling.weights import needed_weights
 
+MEETING_PORTS: Final = range(20_000, 32_768)
+"""Where ranks on several hosts meet: above the ports of Ray's workers, below ephemeral ones."""
 WORD: Final = re.compile(r"[A-Za-z0-9_.:;,=+-]*")
 """Text values of knobs that a sweep may pass to a user's program."""
 
@@ -78,7 +79,7 @@ def share_of(
         for place in lease.places
     )
     # Should it be in use there, the attempt fails; the next one has another.
-    port = PORTS[int(digest([run_id, lease.number], 8), 16) % len(PORTS)]
+    port = MEETING_PORTS[int(digest([run_id, lease.number], 8), 16) % len(MEETING_PORTS)]
     return HostShare(index=lease.agent_ids.index(agent_id), hosts=hosts, port=port)
 
 

@@ -181,6 +181,7 @@ def test_a_lost_host_ends_the_run_on_both(fleet: Fleet, node: Host, joined: Prog
     sweep_id = fleet.submit(wide_sweep("lost-host", {"wide": {"steps": ENDLESS, **WIDE}}))
     await_steps(fleet, sweep_id)
     leads = fleet.holder(sweep_id) == fleet.device_of(node)
+    ended = joined.log.read_text().count(ENDED)
     node.cut_link()
     eventually(lambda: fleet.holder(sweep_id) is None, "the run holds no device")
     eventually(lambda: not fleet.head.processes("agents.worker"), "the other host's worker ended")
@@ -191,6 +192,7 @@ def test_a_lost_host_ends_the_run_on_both(fleet: Fleet, node: Host, joined: Prog
     with closing(SqliteStore.open_reader(fleet.home.store)) as store:
         said = [failure.message for failure in store.failures(sweep_id)]
     assert said == ([] if leads else ["host node was lost while it trained a share of the ranks"])
+    eventually(lambda: joined.log.read_text().count(ENDED) > ended, "the agent is started again")
     node.restore_link()
     eventually(lambda: fleet.holder(sweep_id), "both hosts have the run again")
     fleet.cli("sweep", "cancel", sweep_id)

@@ -111,15 +111,8 @@ def spec_of(folder: Path, index: int, port: int, **knobs: Scalar) -> WorkerSpec:
         arguments=ARGUMENTS,
         backend="agents.backends.torch_eager.backend:TorchEager",
     )
-    given: dict[str, Scalar] = {
-        "warmup_steps": 0,
-        "steps": STEPS,
-        "ranks": 2,
-        "hosts": 2,
-        "threads": 1,
-        **STACK,
-    }
-    changed = {"program": program, "knobs": job_knobs(**{**given, **knobs})}
+    given = job_knobs(warmup_steps=0, steps=STEPS, ranks=2, hosts=2, threads=1, **STACK)
+    changed = {"program": program, "knobs": {**given, **knobs}}
     job = builders.job(deadline_s=200).model_copy(update={**changed, "share": share(index, port)})
     (artefacts := folder / str(index)).mkdir()
     device = builders.cpu(cores=frozenset(CORES[:1]))
