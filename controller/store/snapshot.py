@@ -163,7 +163,7 @@ class Snapshot:
             else:
                 why = NO_MATCH if joined else "its run or its attempt cannot be read"
                 self._note(_outcome(kind, row["run_id"], row["attempt"]), why)
-        return sorted(sound.values(), key=lambda pair: pair[0]["number"])
+        return sorted(sound.values(), key=lambda pair: pair[0]["number"] or 0)
 
     def events(self, only: Only | None = None) -> list[Row]:
         """Return the sound events of devices in their order."""
