@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -109,7 +110,8 @@ class _Rescue:
         self._note = note
         (file,) = connection.exec_driver_sql("SELECT file FROM pragma_database_list").scalars()
         self._possible = Path(file).stat().st_size // SMALLEST_ROW
-        self._found: dict[int, Row] = {}
+        self._found: defaultdict[int, list[Row]] = defaultdict(list)
+        """Rows by row id; a damaged id may be that of another row, too."""
         self._lost: list[int] = []
         self._gap = 0
         self._places_lost = 0
@@ -130,7 +132,7 @@ class _Rescue:
         spans = _spans([number for number in self._lost if number not in self._found])
         for span in spans or ([] if self._gap else ["a part"]):
             self._note(f"{span} of table {self._table.name}", "SQLite cannot read it")
-        return [self._found[number] for number in sorted(self._found)]
+        return [row for number in sorted(self._found) for row in self._found[number]]
 
     def _last(self) -> int:
         """Return the last row id to look for: the highest of the table and its indices, if
@@ -203,7 +205,8 @@ class _Rescue:
                 raise
             return False
         for row in rows:
-            self._found.setdefault(row[_ROW_ID.name], row)
+            if row not in (same := self._found[row[_ROW_ID.name]]):
+                same.append(row)
         return True
 
     def _scalar(self, query: str) -> int | None:
