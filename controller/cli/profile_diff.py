@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +12,7 @@ from controller.cli.profile_source import Subject, name_of_profile, read_profile
 from controller.contracts.errors import UserError
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.profile_diff import ProfileDiff
+from controller.platform.garbage import no_collections
 from controller.platform.terminal import say
 from controller.profiles.diffing import diff
 from controller.reports.profile_diff_lines import answer_lines, ratio_tables
@@ -36,7 +34,7 @@ def diff_(
     Each second of both is in one change: operations that only one has; other data types, shapes,
     numbers of calls, reorders, implementations, layouts; the same work in another time.
     """
-    with _no_collections():
+    with no_collections():
         one, other = read_profile(a), read_profile(b)
         _check_units(a, one.summary, b, other.summary)
         found = diff(one, other)
@@ -50,18 +48,6 @@ def diff_(
         say(line)
     for table in ratio_tables(found, top):
         show_table(table)
-
-
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Collect no garbage: a profile is many small objects, all of them in use."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _write_page(found: ProfileDiff, path: Path, title: str) -> None:

@@ -10,16 +10,6 @@ from controller.contracts.base import canonical_json
 from controller.contracts.records import StoredResult
 
 
-class FlatMetric(NamedTuple):
-    """A metric of a result."""
-
-    name: str
-    value: float
-    unit: str
-    samples: str
-    """The raw samples: a JSON list of numbers, without spaces."""
-
-
 class FlatResult(NamedTuple):
     """What a table has of a result; its fields are those of StoredResult."""
 
@@ -45,12 +35,18 @@ class FlatResult(NamedTuple):
     """Canonical JSON."""
     environment: str
     """Canonical JSON."""
-    metrics: Sequence[FlatMetric]
-    """By name."""
+    metric: Sequence[str]
+    """The names of its metrics; the next fields are by these names."""
+    value: Sequence[float]
+    unit: Sequence[str]
+    samples: Sequence[str]
+    """The raw samples of each: a JSON list of numbers, without spaces."""
 
     @classmethod
     def of(cls, result: StoredResult) -> FlatResult:
         """Return the plain values of a result."""
+        names = sorted(result.metrics)
+        metrics = [result.metrics[name] for name in names]
         return cls(
             run_id=result.run_id,
             sweep_id=result.sweep_id,
@@ -71,8 +67,8 @@ class FlatResult(NamedTuple):
             tags=result.tags,
             knobs=canonical_json(result.knobs),
             environment=canonical_json(result.environment),
-            metrics=[
-                FlatMetric(name, one.value, one.unit.value, canonical_json(one.samples))
-                for name, one in sorted(result.metrics.items())
-            ],
+            metric=names,
+            value=[one.value for one in metrics],
+            unit=[one.unit.value for one in metrics],
+            samples=[canonical_json(one.samples) for one in metrics],
         )

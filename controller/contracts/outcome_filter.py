@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from controller.contracts.base import Scalar
 from controller.contracts.records import OutcomeOrigin, StoredResult
@@ -100,8 +101,7 @@ class MeasuredKind:
     scenario: str
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a result stands among all: its number in the order of storing, and its start."""
 
     number: int

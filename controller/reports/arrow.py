@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from controller.contracts.flat_result import FlatMetric, FlatResult
+from controller.contracts.flat_result import FlatResult
 
 TEXTS: Final = (
     *("run_id", "sweep_id", "cell_key", "device", "device_name", "device_kind"),
@@ -19,6 +20,7 @@ TEXTS: Final = (
 )
 NUMBERS: Final = ("repeat", "attempt")
 FLAGS: Final = ("virtual", "counted")
+OF_METRICS: Final = ("metric", "value", "unit", "samples")
 SCHEMA: Final = pa.schema(
     [
         *(pa.field(name, pa.string()) for name in TEXTS),
@@ -37,6 +39,8 @@ SCHEMA: Final = pa.schema(
     ]
 )
 """Columns of the table; times are in UTC, knobs and environment are canonical JSON."""
+REPEATED: Final = [name for name in SCHEMA.names if name not in ("run_id", "value", "samples")]
+"""Columns with few different values in a row group."""
 ROWS_AT_ONCE: Final = 1000
 """Results of a row group, at most."""
 RESULTS: Final = "benchfarm.results"
@@ -48,16 +52,18 @@ def table_of(results: Sequence[FlatResult], *, samples: bool = True) -> pa.Table
 
     samples: whether the table has raw samples.
     """
-    metrics = [metric for result in results for metric in result.metrics]
-    if not metrics:
+    counts = [len(result.metric) for result in results]
+    if not any(counts):
         return SCHEMA.empty_table()
-    counts = [len(result.metrics) for result in results]
     owners = pa.array(np.repeat(np.arange(len(results)), counts))
     columns: dict[str, Any] = dict(zip(FlatResult._fields, zip(*results, strict=True), strict=True))
-    del columns["metrics"]
     columns["started_at"] = np.rint(np.array(columns["started_at"]) * 1000).astype(np.int64)
+    of_metrics = {name: [*chain.from_iterable(columns.pop(name))] for name in OF_METRICS}
+    # All at once: a call takes longer than the few numbers of a text.
+    texts = f"[{','.join(of_metrics['samples'])}]" if samples else str([[]] * sum(counts))
+    of_metrics["samples"] = json.loads(texts, parse_int=float)
     made = [_array(name, column).take(owners) for name, column in columns.items()]
-    made += [_array(name, column) for name, column in _of_metrics(metrics, samples=samples).items()]
+    made += [_array(name, column) for name, column in of_metrics.items()]
     return pa.table(made, schema=SCHEMA)
 
 
@@ -70,7 +76,8 @@ def parquet_pieces(
     samples: whether it has raw samples.
     """
     sink, count = _Sink(), 0
-    with pq.ParquetWriter(sink, SCHEMA, compression="zstd") as writer:
+    options: Any = {"compression": "zstd", "use_dictionary": REPEATED}  # `Any`: it has no stubs
+    with pq.ParquetWriter(sink, SCHEMA, **options) as writer:
         for batch in batches:
             count += len(batch)
             for start in range(0, len(batch), ROWS_AT_ONCE):
@@ -91,13 +98,6 @@ def results_in(file: BinaryIO) -> int | None:
     except (pa.ArrowException, OSError) as error:
         raise ValueError("its answer is no Parquet file") from error
     return None if told is None else int(told)
-
-
-def _of_metrics(metrics: Sequence[FlatMetric], *, samples: bool) -> dict[str, Sequence[Any]]:
-    names, values, units, texts = zip(*metrics, strict=True)
-    # All at once: a call takes longer than the few numbers of a text.
-    drawn = json.loads(f"[{','.join(texts)}]", parse_int=float) if samples else [()] * len(texts)
-    return {"metric": names, "value": values, "unit": units, "samples": drawn}
 
 
 def _array(name: str, column: Any) -> pa.Array:  # noqa: ANN401 - of any type that the field takes

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 from sqlalchemy.exc import DatabaseError, IntegrityError
 
+from controller.contracts.base import canonical_json
 from controller.contracts.errors import HomeUnusable, StoreConflict, StoreDamaged, StoreUnavailable
 from controller.store.scanning import is_damage
 from controller.store.tables import FIRST_REVISION, REVISION, metadata
@@ -124,7 +125,11 @@ def make_engine(path: Path, mode: Mode, *, foreign_keys: bool = True) -> Engine:
         return connection
 
     engine = create_engine(
-        "sqlite://", creator=connect, poolclass=QueuePool, json_deserializer=_parse
+        "sqlite://",
+        creator=connect,
+        poolclass=QueuePool,
+        json_serializer=canonical_json,
+        json_deserializer=_parse,
     )
     begin = "BEGIN IMMEDIATE" if mode == "rwc" else "BEGIN"
 
@@ -154,6 +159,7 @@ def _connect(path: Path, mode: Mode) -> sqlite3.Connection:
     )
     if mode == "ro":
         connection.execute("PRAGMA writable_schema = ON")  # else a truncated file is refused
+        connection.execute("PRAGMA cache_size = -16384")  # KiB: the keys of 100,000 results
     return connection
 
 

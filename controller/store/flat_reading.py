@@ -15,7 +15,8 @@ from sqlalchemy import Connection
 
 from controller.contracts.flat_result import FlatResult
 from controller.contracts.outcome_filter import OutcomeFilter, PageRequest
-from controller.store.flattening import MEASUREMENTS, OUTCOMES, flat_result, metrics_by_number
+from controller.platform.garbage import no_collections
+from controller.store.flattening import MEASUREMENTS, OUTCOMES, flat_results, metrics_by_number
 from controller.store.naming import names_now, with_names
 from controller.store.paging import RESULT, PageReader, measured_by_key
 from controller.store.rows import result_of
@@ -61,19 +62,15 @@ def _flat_results(connection: Connection, numbers: Sequence[int]) -> dict[int, F
     if not all(map(_are_texts, shown.of_sweeps.values())):
         return {}
     asked = (json.dumps(numbers),)
-    found: dict[int, FlatResult] = {}
-    owners: dict[object, int] = {}
     try:
-        metrics = metrics_by_number(driver.execute(MEASUREMENTS, asked))
-        for number, *columns in driver.execute(OUTCOMES, asked):
-            if owners.setdefault(columns[0], number) != number:
+        with no_collections():
+            metrics = metrics_by_number(driver.execute(MEASUREMENTS, asked).fetchall())
+            rows = driver.execute(OUTCOMES, asked).fetchall()
+            if len({row[1] for row in rows}) < len(rows):
                 return {}  # a record that is there twice counts once
-            result = flat_result(columns, metrics.get(number, ()), shown)
-            if result:
-                found[number] = result
+            return flat_results(rows, metrics, shown)
     except (sqlite3.Error, MemoryError, UnicodeDecodeError):
         return {}  # read anew, and then it is told
-    return found
 
 
 def _are_texts(tags: Sequence[object]) -> bool:

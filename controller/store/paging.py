@@ -64,8 +64,8 @@ class PageReader(OutcomeReader):
         )
         if asked.after is not None:
             query = query.where(_follows(asked.after, asked))
-        found = [Place(number, at) for number, at in connection.execute(query)]
-        if not all(isinstance(place.started_at, float) for place in found):
+        found = [*map(Place._make, connection.execute(query).all())]
+        if not {type(place.started_at) for place in found} <= {float}:
             raise StoreDamaged(str(self._path), "the start of a result cannot be read")
         return found
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from controller.contracts.base import Scalar
+from controller.contracts.base import Scalar, canonical_json
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import BenchfarmError
 from controller.contracts.facts import declared_facts
@@ -318,11 +318,11 @@ def reseal(path: Path, alter: Callable[[dict[str, Any], list[dict[str, Any]]], o
     engine.dispose()
     row, rows = json.loads(json.dumps([found, measured]))
     alter(row, rows)
-    said = json.dumps(row["document"]), seal_of_outcome(row, row, rows), row["number"]
+    said = canonical_json(row["document"]), seal_of_outcome(row, row, rows), row["number"]
     with closing(sqlite3.connect(path)) as driver, driver:
         driver.execute("UPDATE outcomes SET document = ?, checksum = ? WHERE number = ?", said)
         for one in rows:
             driver.execute(
                 "UPDATE measurements SET unit = ?, samples = ? WHERE rowid = ?",
-                (one["unit"], json.dumps(one["samples"]), one["row_id"]),
+                (one["unit"], canonical_json(one["samples"]), one["row_id"]),
             )
