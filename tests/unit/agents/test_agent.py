@@ -13,7 +13,14 @@ from agents.artefacts import SendingPauses
 from agents.link import ControllerAway
 from agents.metrics import AgentMetrics
 from agents.outbox import Outbox
-from controller.contracts.device import Admission, Agent, DeviceKind, DeviceState, Registration
+from controller.contracts.device import (
+    Admission,
+    Agent,
+    Device,
+    DeviceKind,
+    DeviceState,
+    Registration,
+)
 from controller.contracts.errors import (
     DeviceRefused,
     SharedMachineId,
@@ -81,12 +88,13 @@ def host_agent(
     on_refused: Callable[[Mapping[str, DeviceRefused]], None] = lambda _: None,
     metrics: AgentMetrics | None = None,
     shortage: Callable[[], str] = str,
+    device: Device | None = None,
 ) -> HostAgent:
     """Return an agent of one device whose runs end when the test says so."""
     return HostAgent(
         AgentParts(
             identity=identity or builders.agent(),
-            devices=(builders.cpu(),),
+            devices=(device or builders.cpu(),),
             link=link,
             runners={DeviceKind.CPU_HOST: bench},
             folder=folder,
