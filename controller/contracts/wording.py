@@ -30,6 +30,7 @@ PATTERNS: Final[Mapping[str, str]] = {
     " the first a letter or a digit",
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$": f"1 to 255 {_CAPITALS}, `.`, `_` and `-`,"
     " the first a letter or a digit",
+    r"^[0-9A-Fa-f.:]{2,45}$": "an IPv4 or IPv6 address",
     r"^[A-Za-z0-9._-]{1,64}$": f"1 to 64 {_CAPITALS}, `.`, `_` and `-`",
     r"^[A-Za-z0-9_.-]{1,64}$": f"1 to 64 {_CAPITALS}, `_`, `.` and `-`",
     r"^[A-Za-z0-9.+!_-]{1,64}$": f"1 to 64 {_CAPITALS}, `.`, `+`, `!`, `_` and `-`",
