@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from controller.contracts.flat_result import FlatResult
+from controller.platform.garbage import no_collections
 
 TEXTS: Final = (
     *("run_id", "sweep_id", "cell_key", "device", "device_name", "device_kind"),
@@ -41,7 +42,7 @@ SCHEMA: Final = pa.schema(
 """Columns of the table; times are in UTC, knobs and environment are canonical JSON."""
 REPEATED: Final = [name for name in SCHEMA.names if name not in ("run_id", "value", "samples")]
 """Columns with few different values in a row group."""
-ROWS_AT_ONCE: Final = 1000
+ROWS_AT_ONCE: Final = 2000
 """Results of a row group, at most."""
 RESULTS: Final = "benchfarm.results"
 """Key of the number of results in the file's metadata: one without a metric has no row."""
@@ -81,8 +82,9 @@ def parquet_pieces(
         for batch in batches:
             count += len(batch)
             for start in range(0, len(batch), ROWS_AT_ONCE):
-                group = batch[start : start + ROWS_AT_ONCE]
-                writer.write_table(table_of(group, samples=samples))
+                with no_collections():
+                    table = table_of(batch[start : start + ROWS_AT_ONCE], samples=samples)
+                writer.write_table(table)
                 yield sink.taken()
         writer.add_key_value_metadata({RESULTS: str(count)})
     yield sink.taken()

@@ -22,7 +22,7 @@ from controller.store.paging import RESULT, PageReader, measured_by_key
 from controller.store.rows import result_of
 from controller.store.snapshot import Measured
 
-READ_AT_ONCE: Final = 1000
+READ_AT_ONCE: Final = 2000
 """Results of a batch."""
 
 
