@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
+import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import torch
 from torch import Tensor
@@ -26,9 +27,12 @@ from models.images.folder import KNOB, ImageSet
 from models.images.transforms import mirrored, normalise, resized, resized_boxes
 from models.retinanet.data import DetectionBatch, DetectionTarget
 
+Loaded: TypeAlias = DetectionBatch | DataUnusable
 MIRRORED_SHARE: Final = 0.5
 """As in MLCommons' reference."""
 TOO_SLOW: Final = "Use a faster disk, or set load_timeout higher."
+LOOK_S: Final = 1.0
+"""How often it is looked, while a batch is awaited, whether the workers live."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class LoadSettings:
     """Longest time that reading a file, or waiting for a batch of the workers, may take."""
 
 
-class ImageBatches(Dataset[DetectionBatch | DataUnusable]):
+class ImageBatches(Dataset[Loaded]):
     """The batches of a data set by step.
 
     Raises DataUnusable, and WorkerFault as `decoder`.
@@ -75,7 +79,7 @@ class ImageBatches(Dataset[DetectionBatch | DataUnusable]):
         )
         self._epoch, self._order = -1, torch.empty(0, dtype=torch.int64)
 
-    def __getitem__(self, step: int) -> DetectionBatch | DataUnusable:
+    def __getitem__(self, step: int) -> Loaded:
         """Return the batch of a step, or what is wrong with it: an error of a worker would lose
         its facts on the way."""
         try:
@@ -170,7 +174,7 @@ class ImageLoader:
 
     def __init__(self, batches: ImageBatches, settings: LoadSettings) -> None:
         self._batches, self._settings = batches, settings
-        self._ahead: Iterator[DetectionBatch | DataUnusable] | None = None
+        self._ahead: Iterator[Loaded] | None = None
         self._next = -1
 
     def batch(self, step: int) -> DetectionBatch:
@@ -192,19 +196,22 @@ class ImageLoader:
         """End the workers."""
         self._ahead, self._next = None, -1
 
-    def _awaited(self, step: int) -> DetectionBatch | DataUnusable:
+    def _awaited(self, step: int) -> Loaded:
         if self._ahead is None or step != self._next:
             self.close()
-            self._ahead = iter(self._loader(step))
+            self._ahead = _begun(self._loader(step))
         self._next = step + 1
-        try:
-            return next(self._ahead)
-        except RuntimeError as error:  # torch has no kinds of it
-            if "timed out" in str(error):
-                raise self._too_slow(step) from error
-            raise _ended(step, error) from error
+        latest_s = time.monotonic() + self._settings.timeout_s
+        while True:
+            try:
+                return next(self._ahead)
+            except (RuntimeError, OSError, EOFError) as error:  # torch has no kinds of the first
+                if "timed out" not in str(error):
+                    raise _ended(step, error) from error
+                if time.monotonic() >= latest_s:
+                    raise self._too_slow(step) from error
 
-    def _loader(self, first: int) -> DataLoader[DetectionBatch | DataUnusable]:
+    def _loader(self, first: int) -> DataLoader[Loaded]:
         settings = self._settings
         return DataLoader(
             self._batches,
@@ -212,7 +219,7 @@ class ImageLoader:
             sampler=_StepsFrom(first),
             num_workers=settings.workers,
             prefetch_factor=settings.prefetch,
-            timeout=settings.timeout_s,
+            timeout=min(settings.timeout_s, LOOK_S),
             collate_fn=_as_it_is,
             generator=torch.Generator(),  # the process's own random state stays
             multiprocessing_context="fork",  # they share caches and annotations
@@ -225,6 +232,19 @@ class ImageLoader:
             f"{self._settings.timeout_s:g} s"
         )
         return unusable(path, "knob load_timeout", why, TOO_SLOW)
+
+
+def _begun(loader: DataLoader[Loaded]) -> Iterator[Loaded]:
+    """Start the workers; keep this process's handler of SIGCHLD.
+
+    torch's raises an error of its own wherever the main thread is when a worker ends, in the midst
+    of a step, say. Whoever awaits a batch sees that a worker has ended.
+    """
+    kept = signal.getsignal(signal.SIGCHLD)
+    ahead = iter(loader)
+    if signal.getsignal(signal.SIGCHLD) is not kept:
+        signal.signal(signal.SIGCHLD, kept)
+    return ahead
 
 
 def _as_it_is(loaded: Any) -> Any:  # noqa: ANN401 - a batch, or its error

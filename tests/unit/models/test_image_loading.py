@@ -6,6 +6,8 @@ import dataclasses
 import io
 import multiprocessing
 import os
+import signal
+import threading
 from itertools import count
 from pathlib import Path
 
@@ -216,16 +218,36 @@ def test_a_disk_that_does_not_answer_the_workers_is_named(tmp_path: Path) -> Non
     assert folder in first.parents
 
 
+def test_a_slow_batch_is_awaited_for_all_of_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path)
+    monkeypatch.setattr("models.images.loading.LOOK_S", 0.05)
+    path = batches(tmp_path).source.path(batches(tmp_path).numbers(0)[0])
+    content = path.read_bytes()
+    with loading(tmp_path) as plain, loading(tmp_path, workers=1, timeout_s=60.0) as loader:
+        wanted = plain.batch(0)
+        path.unlink()
+        os.mkfifo(path)  # reading it waits for a writer
+        writer = threading.Timer(0.5, path.write_bytes, [content])
+        writer.start()
+        assert same(loader.batch(0), wanted)
+    writer.join()
+
+
 def test_a_worker_that_is_killed_fails_the_run_in_one_line(tmp_path: Path) -> None:
     folder = write(tmp_path)
     first = batches(tmp_path).source.path(batches(tmp_path).numbers(0)[0])
     first.unlink()
     os.mkfifo(first)
     assert folder in first.parents
+    handler = signal.getsignal(signal.SIGCHLD)
     with loading(tmp_path, workers=1) as loader:
         loader.batch(1)
         for process in multiprocessing.active_children():
             process.kill()
+            process.join()  # nothing is raised here, where no batch is awaited
+        assert signal.getsignal(signal.SIGCHLD) is handler
         with pytest.raises(WorkerFault) as raised:
             load(loader, 5, first=2)
     assert raised.value.failure.blame is Blame.WORKLOAD
