@@ -4,10 +4,10 @@ than to read it. Pure."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from controller.contracts.base import canonical_json
-from controller.contracts.records import StoredResult
+if TYPE_CHECKING:
+    from controller.contracts.records import StoredResult
 
 
 class FlatResult(NamedTuple):
@@ -45,6 +45,9 @@ class FlatResult(NamedTuple):
     @classmethod
     def of(cls, result: StoredResult) -> FlatResult:
         """Return the plain values of a result."""
+        # Late: pydantic, which a process that only reads columns does not load.
+        from controller.contracts.base import canonical_json
+
         names = sorted(result.metrics)
         metrics = [result.metrics[name] for name in names]
         return cls(

@@ -8,13 +8,14 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 from sqlalchemy.exc import DatabaseError, IntegrityError
 
 from controller.contracts.base import canonical_json
 from controller.contracts.errors import HomeUnusable, StoreConflict, StoreDamaged, StoreUnavailable
+from controller.store import driver
 from controller.store.scanning import is_damage
 from controller.store.tables import FIRST_REVISION, REVISION, metadata
 
@@ -24,17 +25,11 @@ APPLICATION_ID = 0x62656E63
 CONVERTER = "fb98d14"
 """The commit of 0.1.0 that converts every store from before the first release to FIRST_REVISION."""
 
-BUSY_TIMEOUT_S = 5.0
-"""Seconds to wait for SQLite's own short locks, such as during recovery of a killed writer's
-log."""
-
 UNREADABLE = object()
 """Stands for a column's content that is not JSON; it matches no checksum."""
 
 MALFORMED = "database disk image is malformed"
 """SQLite's message for some kinds of damage, but not for all."""
-
-Mode = Literal["ro", "rwc"]
 
 
 def stored_revision(path: Path) -> str | None:
@@ -48,7 +43,7 @@ def stored_revision(path: Path) -> str | None:
             return None
         if not path.is_file():
             raise OSError("it is not a file")
-        with closing(_connect(path, "ro")) as connection:
+        with closing(driver.connect(path, "ro")) as connection:
             (owner,) = connection.execute("PRAGMA application_id").fetchone()
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             if owner == 0 and tables == 0:
@@ -109,12 +104,12 @@ def unusable(path: Path, error: Exception) -> HomeUnusable:
     return HomeUnusable(f"open the store {path}", seen, f"{remedy}, or set another BENCHFARM_HOME.")
 
 
-def make_engine(path: Path, mode: Mode, *, foreign_keys: bool = True) -> Engine:
+def make_engine(path: Path, mode: driver.Mode, *, foreign_keys: bool = True) -> Engine:
     """Return an engine on a store's file; with `ro` it never writes, with `rwc` it locks out other
     writers."""
 
     def connect() -> sqlite3.Connection:
-        connection = _connect(path, mode)
+        connection = driver.connect(path, mode)
         if mode == "rwc":
             connection.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
             connection.execute("PRAGMA synchronous = FULL")  # a commit survives a power cut
@@ -147,20 +142,6 @@ def _parse(raw: Any) -> Any:  # noqa: ANN401 - of a column of type JSON, where a
         return json.loads(raw)
     except (TypeError, ValueError, RecursionError):
         return UNREADABLE
-
-
-def _connect(path: Path, mode: Mode) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}",
-        uri=True,
-        timeout=BUSY_TIMEOUT_S,
-        isolation_level=None,
-        check_same_thread=False,  # else a truncated file is refused
-    )
-    if mode == "ro":
-        connection.execute("PRAGMA writable_schema = ON")  # else a truncated file is refused
-        connection.execute("PRAGMA cache_size = -16384")  # KiB: the keys of 100,000 results
-    return connection
 
 
 def _damage(error: DatabaseError) -> str:

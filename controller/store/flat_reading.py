@@ -6,75 +6,120 @@ other commands read it.
 
 from __future__ import annotations
 
-import json
+import logging
+import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice, pairwise
+from pathlib import Path
+from threading import Lock
 from typing import Final
 
-from sqlalchemy import Connection
-
+from controller.contracts.device import DeviceKind
 from controller.contracts.flat_result import FlatResult
 from controller.contracts.outcome_filter import OutcomeFilter, PageRequest
-from controller.platform.garbage import no_collections
-from controller.store.flattening import MEASUREMENTS, OUTCOMES, flat_results, metrics_by_number
+from controller.contracts.result import Validity
+from controller.contracts.shown_names import ShownNames
 from controller.store.naming import names_now, with_names
 from controller.store.paging import RESULT, PageReader, measured_by_key
+from controller.store.plain_results import FoundByNumber, Numbers, plain_results
 from controller.store.rows import result_of
+from controller.store.second_reader import SecondReader, second_reader
 from controller.store.snapshot import Measured
 
 READ_AT_ONCE: Final = 2000
 """Results of a batch."""
+ALONE: Final = 1
+"""Batches that are read before a second reader is started, which takes as long as two do."""
+OWN_SHARE: Final = 0.4
+"""Of a batch, what the first reader reads: it also takes over and makes use of what both read."""
+_VALIDITIES: Final = frozenset(validity.value for validity in Validity)
+_KINDS: Final = frozenset(kind.value for kind in DeviceKind)
+log = logging.getLogger(__name__)
 
 
 class FlatReader(PageReader):
     """Reads flat results."""
 
-    def flat_batches(self, wanted: OutcomeFilter) -> Iterator[Sequence[FlatResult]]:
+    def __init__(self, path: Path, tell: Callable[[str], None] = log.error) -> None:
+        super().__init__(path, tell)
+        self._second = Lock()
+        """Held by the export that has a second reader: the others leave the rest of the cores."""
+
+    def flat_batches(
+        self, wanted: OutcomeFilter, at_once: int = READ_AT_ONCE
+    ) -> Iterator[Sequence[FlatResult]]:
         """Yield the results that a filter keeps, some at a time, in the order of storing.
 
-        Each batch is read when it is asked for. Raises StoreDamaged if an index is damaged, since
-        then no batch is known to be whole.
+        Each batch is read when it is asked for; of many, a second process reads a part of each.
+        Raises StoreDamaged if an index is damaged, since then no batch is known to be whole.
         """
-        return (results for results, _ in self._flat_pages(wanted))
+        batches = self._batches_of_numbers(wanted, at_once)
+        for numbers in islice(batches, ALONE):
+            yield self._batch(numbers, self._plain(numbers))
+        if first := next(batches, ()):
+            with self._second_reader() as second:
+                yield from self._by_two(second, chain([first], batches, [()]))
 
-    def _flat_pages(self, wanted: OutcomeFilter) -> Iterator[tuple[list[FlatResult], int]]:
-        """Yield batches, each with the number of damaged results that belong to it."""
-        asked: PageRequest | None = PageRequest(size=READ_AT_ONCE)
+    def _by_two(
+        self, second: SecondReader | None, batches: Iterator[Numbers]
+    ) -> Iterator[Sequence[FlatResult]]:
+        """Yield batches, of which the last is empty; while one is made use of, the second reads."""
+        others: Numbers = ()
+        for numbers, following in pairwise(batches):
+            plain = self._plain(numbers[: len(numbers) - len(others)])
+            if second:
+                plain |= second.answer() if others else {}
+                others = following[round(OWN_SHARE * len(following)) :]
+                others = others if others and second.ask(others, self._names()) else ()
+            yield self._batch(numbers, plain)
+
+    def _plain(self, numbers: Numbers) -> FoundByNumber:
+        with self._snapshot() as (_, connection):
+            driver = connection.connection.dbapi_connection
+            assert isinstance(driver, sqlite3.Connection)
+            return plain_results(driver, numbers, names_now(connection))
+
+    def _names(self) -> ShownNames:
+        with self._snapshot() as (_, connection):
+            return names_now(connection)
+
+    def _batches_of_numbers(self, wanted: OutcomeFilter, at_once: int) -> Iterator[Numbers]:
+        asked: PageRequest | None = PageRequest(size=at_once)
         while asked is not None:
             with self._snapshot() as (snapshot, connection):
                 places = self._places(snapshot, connection, wanted, asked)
-                numbers = [place.number for place in places[: asked.size]]
-                found = _flat_results(connection, numbers)
-                others = [number for number in numbers if number not in found]
-                rows = measured_by_key(RESULT, snapshot, connection, others)
-                rows = with_names(rows, snapshot, connection)
-            found |= self._made(rows, _numbered, "the result of run", "run_id")
-            results = [found[number] for number in numbers if number in found]
-            yield results, len(numbers) - len(results)
+            yield [place.number for place in places[: asked.size]]
             more = len(places) > asked.size
             asked = PageRequest(size=asked.size, after=places[asked.size - 1]) if more else None
 
+    def _batch(self, numbers: Numbers, plain: FoundByNumber) -> Sequence[FlatResult]:
+        """Return the results of some numbers, of which those that are not plain are yet to read."""
+        others = [number for number in numbers if not _is_understood(plain.get(number))]
+        if not others:
+            return [plain[number] for number in numbers]
+        with self._snapshot() as (snapshot, connection):
+            rows = measured_by_key(RESULT, snapshot, connection, others)
+            rows = with_names(rows, snapshot, connection)
+        found = plain | dict(self._made(rows, _numbered, "the result of run", "run_id"))
+        return [found[number] for number in numbers if number in found]
 
-def _flat_results(connection: Connection, numbers: Sequence[int]) -> dict[int, FlatResult]:
-    """Return those of some results that are sound and usual, by number."""
-    driver, shown = connection.connection.dbapi_connection, names_now(connection)
-    assert isinstance(driver, sqlite3.Connection)
-    if not all(map(_are_texts, shown.of_sweeps.values())):
-        return {}
-    asked = (json.dumps(numbers),)
-    try:
-        with no_collections():
-            metrics = metrics_by_number(driver.execute(MEASUREMENTS, asked).fetchall())
-            rows = driver.execute(OUTCOMES, asked).fetchall()
-            if len({row[1] for row in rows}) < len(rows):
-                return {}  # a record that is there twice counts once
-            return flat_results(rows, metrics, shown)
-    except (sqlite3.Error, MemoryError, UnicodeDecodeError):
-        return {}  # read anew, and then it is told
+    @contextmanager
+    def _second_reader(self) -> Iterator[SecondReader | None]:
+        """Start a second reader, if there is a core for it."""
+        if len(os.sched_getaffinity(0)) == 1 or not self._second.acquire(blocking=False):
+            yield None
+            return
+        try:
+            with second_reader(self._path) as second:
+                yield second
+        finally:
+            self._second.release()
 
 
-def _are_texts(tags: Sequence[object]) -> bool:
-    return isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)
+def _is_understood(result: FlatResult | None) -> bool:
+    return result is not None and result.validity in _VALIDITIES and result.device_kind in _KINDS
 
 
 def _numbered(row: Measured) -> tuple[int, FlatResult]:

@@ -3,7 +3,7 @@
 A checksum is that of the record's canonical JSON, see sealing.py; here that text is put together
 from the columns' own texts, which are canonical. Whatever is not as this release stores a plain
 result is left out here, so that it is read as a contract, which says what is wrong with it, if
-anything is: a checksum that does not match, a comparison, a profile, a word that is unknown.
+anything is: a checksum that does not match, a comparison, a profile, a unit that is unknown.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from json.encoder import encode_basestring_ascii as quoted
 from operator import and_, eq
 from typing import Any, Final, NamedTuple
 
-from controller.contracts.device import DeviceKind
 from controller.contracts.flat_result import FlatResult
-from controller.contracts.result import Validity
+from controller.contracts.shown_names import ShownNames
 from controller.contracts.units import Unit
-from controller.store.naming import ShownNames
-from controller.store.sealing import HEX_DIGITS
+
+HEX_DIGITS: Final = 32
+"""Length of a checksum: 128 bits of SHA-256."""
 
 # `CROSS JOIN` keeps the order of tables, so that each row is found by a key; `+` keeps the index by
 # type out, which has all results of the store.
@@ -50,8 +50,6 @@ WHERE {_OF_NUMBERS}
 """
 """What `metrics_by_number` takes."""
 
-_VALIDITIES: Final = frozenset(validity.value for validity in Validity)
-_KINDS: Final = frozenset(kind.value for kind in DeviceKind)
 _UNITS: Final = frozenset(unit.value for unit in Unit)
 _FLAGS: Final = {0: "false", 1: "true"}
 _NUMBERS: Final = b"-+.,0123456789eE"
@@ -187,14 +185,13 @@ def flat_results(
         *(map(shown.tags, of.sweep_id), of.knobs, environments, *of_metrics),
     )
     sound = map(eq, map(_seal, _sealed_texts(of, sealed)), of.checksum)
-    plain = map(_are_plain, environments, of.validity, of.device_kind, of.knobs)
+    plain = map(_are_plain, environments, of.knobs)
     made = zip(of.number, map(FlatResult._make, zip(*columns, strict=True)), strict=True)
     return dict(compress(made, map(and_, sound, plain)))
 
 
-def _are_plain(environment: str, validity: object, kind: object, knobs: object) -> bool:
-    known = validity in _VALIDITIES and kind in _KINDS
-    return known and environment != "" and _are_knobs(knobs)
+def _are_plain(environment: str, knobs: object) -> bool:
+    return environment != "" and _are_knobs(knobs)
 
 
 def _seal(text: str) -> str:

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
 from controller.contracts.device_names import told_apart
+from controller.contracts.shown_names import ShownNames
 from controller.store import tables
 from controller.store.snapshot import Measured, Snapshot
-
-
-@dataclass(frozen=True, slots=True)
-class ShownNames:
-    """The names of devices, and the tags of sweeps."""
-
-    of_devices: Mapping[str, str]
-    of_sweeps: Mapping[str, Sequence[str]]
-
-    def device(self, device_id: str) -> str:
-        """Return the shown name of a device; its id if it has none."""
-        return self.of_devices.get(device_id, device_id)
-
-    def tags(self, sweep_id: str) -> Sequence[str]:
-        """Return the tags of a sweep."""
-        return self.of_sweeps.get(sweep_id, ())
 
 
 def names_now(connection: Connection) -> ShownNames:

@@ -80,10 +80,12 @@ class OutcomeReader(SoundReader):
         with self._snapshot() as (snapshot, connection):
             snapshot.count_outcomes()
             tagged = tagged_sweeps(snapshot, wanted) if wanted.tags else None
-            numbers = connection.scalars(numbers_of(connection, kind, wanted, tagged)).all()
-            read = numbers[-newest:] if newest else numbers
-            found = snapshot.outcomes(kind, numbers=read) if read else []
-            return with_names(found, snapshot, connection), len(numbers)
+            kept = numbers_of(connection, kind, wanted, tagged)
+            count = connection.scalar(select(func.count()).select_from(kept.subquery()))
+            by_age = kept.order_by(None).order_by(tables.outcomes.c.number.desc()).limit(newest)
+            numbers = connection.scalars(by_age).all()[::-1]
+            found = snapshot.outcomes(kind, numbers=numbers) if numbers else []
+            return with_names(found, snapshot, connection), count or 0
 
     def _outcomes(self, kind: str, sweep_id: str | None) -> list[Measured]:
         with self._snapshot() as (snapshot, connection):

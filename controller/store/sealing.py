@@ -18,9 +18,7 @@ from controller.contracts.base import digest
 from controller.contracts.run import Run
 from controller.contracts.sweep import Cell
 from controller.store import tables
-
-HEX_DIGITS = 32
-"""Length of a checksum: 128 bits of SHA-256."""
+from controller.store.flattening import HEX_DIGITS
 
 ORIGIN = ("device_kind", "virtual", "sweep_id", "cell_key", "repeat", "knobs", "versus")
 """Columns of attempt and run that a result or failure shows."""

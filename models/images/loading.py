@@ -31,8 +31,6 @@ Loaded: TypeAlias = DetectionBatch | DataUnusable
 MIRRORED_SHARE: Final = 0.5
 """As in MLCommons' reference."""
 TOO_SLOW: Final = "Use a faster disk, or set load_timeout higher."
-LOOK_S: Final = 1.0
-"""How often it is looked, while a batch is awaited, whether the workers live."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +51,8 @@ class LoadSettings:
     """See `cache.images_of`."""
     timeout_s: float
     """Longest time that reading a file, or waiting for a batch of the workers, may take."""
+    look_s: float = 1.0
+    """How often it is looked, while a batch is awaited, whether the workers live."""
 
 
 class ImageBatches(Dataset[Loaded]):
@@ -219,7 +219,7 @@ class ImageLoader:
             sampler=_StepsFrom(first),
             num_workers=settings.workers,
             prefetch_factor=settings.prefetch,
-            timeout=min(settings.timeout_s, LOOK_S),
+            timeout=min(settings.timeout_s, settings.look_s),
             collate_fn=_as_it_is,
             generator=torch.Generator(),  # the process's own random state stays
             multiprocessing_context="fork",  # they share caches and annotations
@@ -251,7 +251,7 @@ def _as_it_is(loaded: Any) -> Any:  # noqa: ANN401 - a batch, or its error
     return loaded
 
 
-def _ended(step: int, error: RuntimeError) -> WorkerFault:
+def _ended(step: int, error: Exception) -> WorkerFault:
     """Return the failure of a loading process that has ended."""
     message = (
         f"cannot load the batch of step {step}: {' '.join(str(error).split())[:200]}. Set "

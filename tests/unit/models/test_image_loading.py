@@ -218,14 +218,12 @@ def test_a_disk_that_does_not_answer_the_workers_is_named(tmp_path: Path) -> Non
     assert folder in first.parents
 
 
-def test_a_slow_batch_is_awaited_for_all_of_its_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_batch_is_awaited_for_all_of_its_time(tmp_path: Path) -> None:
     write(tmp_path)
-    monkeypatch.setattr("models.images.loading.LOOK_S", 0.05)
     path = batches(tmp_path).source.path(batches(tmp_path).numbers(0)[0])
     content = path.read_bytes()
-    with loading(tmp_path) as plain, loading(tmp_path, workers=1, timeout_s=60.0) as loader:
+    patient = {"workers": 1, "timeout_s": 60.0, "look_s": 0.05}
+    with loading(tmp_path) as plain, loading(tmp_path, **patient) as loader:
         wanted = plain.batch(0)
         path.unlink()
         os.mkfifo(path)  # reading it waits for a writer
