@@ -21,6 +21,7 @@ from controller.contracts.flat_result import FlatResult
 from controller.contracts.outcome_filter import OutcomeFilter, PageRequest
 from controller.contracts.result import Validity
 from controller.contracts.shown_names import ShownNames
+from controller.platform.garbage import no_collections
 from controller.store.naming import names_now, with_names
 from controller.store.paging import RESULT, PageReader, measured_by_key
 from controller.store.plain_results import FoundByNumber, Numbers, plain_results
@@ -30,6 +31,8 @@ from controller.store.snapshot import Measured
 
 READ_AT_ONCE: Final = 2000
 """Results of a batch."""
+BATCHES_AT_ONCE: Final = 5
+"""Batches whose results are found at once."""
 ALONE: Final = 1
 """Batches that are read before a second reader is started, which takes as long as two do."""
 OWN_SHARE: Final = 0.4
@@ -86,11 +89,13 @@ class FlatReader(PageReader):
             return names_now(connection)
 
     def _batches_of_numbers(self, wanted: OutcomeFilter, at_once: int) -> Iterator[Numbers]:
-        asked: PageRequest | None = PageRequest(size=at_once)
+        asked: PageRequest | None = PageRequest(size=BATCHES_AT_ONCE * at_once)
         while asked is not None:
-            with self._snapshot() as (snapshot, connection):
+            with self._snapshot() as (snapshot, connection), no_collections():
                 places = self._places(snapshot, connection, wanted, asked)
-            yield [place.number for place in places[: asked.size]]
+            numbers = [place.number for place in places[: asked.size]]
+            for start in range(0, len(numbers), at_once):
+                yield numbers[start : start + at_once]
             more = len(places) > asked.size
             asked = PageRequest(size=asked.size, after=places[asked.size - 1]) if more else None
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from controller.contracts.flat_result import FlatResult
 from controller.contracts.shown_names import ShownNames
+from controller.platform.garbage import no_collections
 from controller.platform.programs import python_module
 from controller.store.plain_results import FoundByNumber, Numbers
 
@@ -48,11 +49,12 @@ class SecondReader:
     def answer(self) -> FoundByNumber:
         """Return what it has found of what it was asked for; nothing if it has ended."""
         try:
-            rows = marshal.loads(self._line.recv_bytes())
+            content = self._line.recv_bytes()
         except (OSError, EOFError) as error:
             self._end(error)
             return {}
-        return {number: FlatResult._make(row) for number, row in rows}
+        with no_collections():
+            return {number: FlatResult._make(row) for number, row in marshal.loads(content)}
 
     def _end(self, error: Exception) -> None:
         self._ended = True
