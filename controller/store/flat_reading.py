@@ -10,7 +10,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from threading import Lock
@@ -112,15 +112,18 @@ class FlatReader(PageReader):
 
     @contextmanager
     def _second_reader(self) -> Iterator[SecondReader | None]:
-        """Start a second reader, if there is a core for it."""
+        """Start a second reader, if there is a core for it, and it can be started."""
         if len(os.sched_getaffinity(0)) == 1 or not self._second.acquire(blocking=False):
             yield None
             return
-        try:
-            with second_reader(self._path) as second:
-                yield second
-        finally:
-            self._second.release()
+        with ExitStack() as stack:
+            stack.callback(self._second.release)
+            second = None
+            try:
+                second = stack.enter_context(second_reader(self._path))
+            except OSError as error:  # such as too many processes
+                log.warning("no second reader of an export can be started: %s", error.strerror)
+            yield second
 
 
 def _is_understood(result: FlatResult | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -126,6 +127,26 @@ def test_nothing_is_lost_with_a_second_that_is_killed(
         assert table_of([*chain(*found, *export)]).equals(expected)
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith("the second reader of an export has ended (")
+
+
+def test_one_goes_on_alone_if_there_can_be_no_second(
+    path: Path,
+    answered: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr("controller.store.second_reader.subprocess.Popen", refuse)
+    with closing(SqliteStore.open_reader(path, pytest.fail)) as reader:
+        for _ in range(2):
+            assert [*chain(*reader.flat_batches(ALL, AT_ONCE))] == by_one(path)
+    said = {record.getMessage() for record in caplog.records}
+    assert said == {
+        "no second reader of an export can be started: Resource temporarily unavailable"
+    }
+    assert answered == []
 
 
 def test_one_export_at_a_time_has_a_second(path: Path, answered: list[int]) -> None:
