@@ -20,7 +20,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # Before torch loads oneDNN: what it is not to use in workers it is not to use here.
 os.environ |= onednn_environ(read_instruction_sets().unusable)
 
-pytest_plugins = ("tests.support.figures",)
+pytest_plugins = ("tests.support.figures", "tests.support.host_reports")
 
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci")
