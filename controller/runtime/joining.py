@@ -33,6 +33,8 @@ from controller.runtime.supervising import Supervision, end_of_one
 RETRY_S = 1.0
 """Pause between tries to reach the head, and before a restart."""
 CONNECT_S = 2.0
+START_S = 150.0
+"""How long a node may take to start, and then an agent to tell of its registration."""
 GRACE_S = 5.0
 REFUSED = 2
 """Exit status of an agent that the controller refuses."""
@@ -143,6 +145,7 @@ class _Supervisor:
     say: Callable[[str], None]
     stop: asyncio.Task[None]
     signals: asyncio.Queue[None]
+    start_s: float = START_S
 
     async def live_once(self) -> float:
         """Wait for the head, start node and agent, and end both when one ends or this is to stop.
@@ -227,18 +230,24 @@ class _Supervisor:
         if agent.stdin:
             agent.stdin.close()
         heard = asyncio.create_task(self._hear(agent))
+        unheard = asyncio.create_task(_unheard(heard, self.start_s))
         ended = {node_ended, agent_ended, asyncio.create_task(_end_of_raylet(node.pid))}
-        await asyncio.wait({*ended, self.stop}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({*ended, unheard, self.stop}, return_when=asyncio.FIRST_COMPLETED)
+        lived_s = time.monotonic() - began
         if self.stop.done():
             await self._drain(agent, ended)
         elif agent_ended.done() and agent_ended.result() == REFUSED:
             raise self._refusal(await heard)
+        elif unheard.done():
+            lived_s = 0.0
+            late = f"no agent has joined within {self.start_s:g} s"
+            self.say(f"{late}: it is started again with Ray's node; see {self.home.logs}")
         else:
             who = "the agent" if agent_ended.done() else "Ray's node"
             self.say(f"{who} ended and is started again; see {self.home.logs}")
-        for task in (heard, *ended):
+        for task in (heard, unheard, *ended):
             task.cancel()
-        return time.monotonic() - began
+        return lived_s
 
     def _refusal(self, said: Mapping[str, str]) -> FarmUnavailable:
         """Return the error for the controller's refusal, with its reason and remedy."""
@@ -249,8 +258,10 @@ class _Supervisor:
         )
 
     async def _until_up(self, node_ended: asyncio.Task[int], temp_dir: Path) -> bool:
-        """Wait until the node has joined; return False if it ended or this is to stop."""
-        while not (self.stop.done() or node_ended.done()):
+        """Wait until the node has joined; return False if it ended, takes too long, or this is to
+        stop."""
+        latest_s = time.monotonic() + self.start_s
+        while not (self.stop.done() or node_ended.done() or time.monotonic() > latest_s):
             if (temp_dir / "ray_current_cluster").exists():
                 return True
             await asyncio.wait({self.stop, node_ended}, timeout=0.1)
@@ -328,6 +339,13 @@ async def _end_of_raylet(node: int) -> None:
         children = psutil.Process(node).children()
         if raylets := [child.pid for child in children if child.name() == "raylet"]:
             await end_of_one(raylets)
+
+
+async def _unheard(heard: asyncio.Task[Any], seconds: float) -> None:
+    """Wait until nothing was heard for so long; never return if it was."""
+    done, _ = await asyncio.wait({heard}, timeout=seconds)
+    if done:
+        await asyncio.Event().wait()
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:

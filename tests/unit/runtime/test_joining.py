@@ -4,6 +4,8 @@ import asyncio
 import errno
 import os
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import psutil
@@ -101,35 +103,77 @@ import time; time.sleep(1000)
 """
 
 
-async def test_a_node_whose_raylet_has_ended_is_ended_though_ray_start_goes_on(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    home, said = Home(tmp_path), asyncio.Queue[str]()
+MUTE = "import time; time.sleep(1000)"
+"""As an agent, or a node, whose start hangs."""
+
+
+@asynccontextmanager
+async def joined_host(
+    folder: Path, node: str, agent: str, start_s: float = PATIENCE_S
+) -> AsyncIterator[tuple[asyncio.Task[float], asyncio.Queue[str]]]:
+    """Give one life of a supervisor of programs that do as Ray's node and an agent, and what it
+    says; no process is to be left."""
+    home, said = Home(folder), asyncio.Queue[str]()
     home.logs.mkdir()
     marker = {FARM_MARKER: instance_of(home)}
     fakes: dict[str, object] = {
-        "node_command": lambda folder, _: [sys.executable, "-c", NODE, folder],
+        "node_command": lambda folder, _: [sys.executable, "-c", node, folder],
         "node_environment": lambda *_: {**os.environ, **marker},
     }
-    for name, fake in fakes.items():
-        monkeypatch.setattr(clusters, name, fake)
-    monkeypatch.setattr(module, "python_module", lambda *_: [sys.executable, "-c", AGENT])
     server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
     head = Address("127.0.0.1", server.sockets[0].getsockname()[1])
     joining = Joining(head, {}, None, (), cpu=True, reconnect_timeout_s=10)
     stop = asyncio.create_task(asyncio.sleep(2 * PATIENCE_S))
-    supervisor = module._Supervisor(home, joining, said.put_nowait, stop, asyncio.Queue())
-    life = asyncio.create_task(supervisor.live_once())
-    async with asyncio.timeout(PATIENCE_S):
-        assert (await said.get()).startswith("agent host-1 has joined")
-        (raylet,) = (p for p in marked_processes(*marker.popitem()) if p.name() == "raylet")
-        raylet.kill()
-        assert (await said.get()).startswith("Ray's node ended and is started again")
-        assert await life > 0
+    tell = said.put_nowait
+    supervisor = module._Supervisor(home, joining, tell, stop, asyncio.Queue(), start_s)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, fake in fakes.items():
+            patch.setattr(clusters, name, fake)
+        patch.setattr(module, "python_module", lambda *_: [sys.executable, "-c", agent])
+        async with asyncio.timeout(PATIENCE_S):
+            yield asyncio.create_task(supervisor.live_once()), said
     assert list(marked_processes(FARM_MARKER, instance_of(home))) == []
     stop.cancel()
     server.close()
     await server.wait_closed()
+
+
+async def test_a_node_whose_raylet_has_ended_is_ended_though_ray_start_goes_on(
+    tmp_path: Path,
+) -> None:
+    async with joined_host(tmp_path, NODE, AGENT) as (life, said):
+        assert (await said.get()).startswith("agent host-1 has joined")
+        marker = (FARM_MARKER, instance_of(Home(tmp_path)))
+        (raylet,) = (p for p in marked_processes(*marker) if p.name() == "raylet")
+        raylet.kill()
+        assert (await said.get()).startswith("Ray's node ended and is started again")
+        assert await life > 0
+
+
+@pytest.mark.parametrize(
+    ("node", "agent", "start_s", "told"),
+    [
+        # The node has to start in this time, too, on a machine that is ten times slower.
+        (NODE, MUTE, 10.0, "no agent has joined within 10 s: it is started again with Ray's node"),
+        (MUTE, AGENT, 0.5, "Ray's node did not start; see "),
+    ],
+    ids=["agent", "node"],
+)
+async def test_a_start_that_hangs_is_ended_and_told(
+    tmp_path: Path, node: str, agent: str, start_s: float, told: str
+) -> None:
+    async with joined_host(tmp_path, node, agent, start_s) as (life, said):
+        assert (await said.get()).startswith(told)
+        assert await life == 0
+
+
+async def test_one_that_was_heard_may_be_silent() -> None:
+    heard = asyncio.create_task(asyncio.sleep(0))
+    await heard
+    unheard = asyncio.create_task(module._unheard(heard, 0.0))
+    done, _ = await asyncio.wait({unheard}, timeout=0.1)
+    assert not done
+    unheard.cancel()
 
 
 def test_a_file_that_does_not_fit_leaves_what_was_there(
