@@ -1,4 +1,4 @@
-"""Installation of a stack's Python environment, package by package, so that it can be resumed."""
+"""Installation of a stack's Python environment, a few packages at a time: it can be resumed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import distributions
@@ -22,6 +22,9 @@ from controller.platform.programs import python_module
 INDEX_VARIABLE = "BENCHFARM_TORCH_INDEX"
 WHEELS_VARIABLE = "BENCHFARM_TORCH_WHEELS"
 INDEX_ANSWERS_S = 5.0
+AT_ONCE = 10
+"""Packages that one call of pip installs: it takes seconds to start. An installation that was
+interrupted continues after its last call."""
 _CUDA_ONLY = ("nvidia-", "triton==")
 """Prefixes of pins that only a CUDA build of torch needs."""
 
@@ -38,6 +41,7 @@ class Installation:
     folder: EnvironmentFolder
     say: Callable[[str], None]
     environ: Mapping[str, str]
+    at_once: int = AT_ONCE
 
     def run(self) -> None:
         """Complete the environment; raises StackNotInstalled."""
@@ -50,9 +54,9 @@ class Installation:
             self._announce()
             state = self._begun()
             state = self._install_torch(state)
-            for pin in self._missing(state):
-                self._install(pin, len(state.done) + 1)
-                state = self._noted(state, pin)
+            for pins in self._groups(state):
+                self._install(pins, len(state.done) + 1)
+                state = self._noted(state, *pins)
             self._pip("check")
             self.folder.note(state.model_copy(update={"lock": self.folder.lock}))
         self.say(f"stack {self.stack}: ready in {time.monotonic() - started:.0f} s")
@@ -116,17 +120,24 @@ class Installation:
                 return source
         return ("--index-url", index) if index and _answers(index) else None
 
-    def _missing(self, state: InstallState) -> Iterator[str]:
-        for pin in self.folder.pins:
-            # torch comes before the packages that only its CUDA build needs.
-            if pin not in state.done and not (
-                pin.startswith(_CUDA_ONLY) and not _torch_is_for_cuda(self.folder.path)
-            ):
-                yield pin
+    def _groups(self, state: InstallState) -> Iterator[Sequence[str]]:
+        """Yield the pins that are missing, each group once those before it are installed: torch
+        comes before the packages that only its CUDA build needs."""
+        missing = [pin for pin in self.folder.pins if pin not in state.done]
+        builds = [pin for pin in missing if pin in self.folder.environment.torch_builds]
+        yield from ([build] for build in builds)
+        is_for_cuda = _torch_is_for_cuda(self.folder.path)
+        others = [
+            pin
+            for pin in missing
+            if pin not in builds and (is_for_cuda or not pin.startswith(_CUDA_ONLY))
+        ]
+        for start in range(0, len(others), self.at_once):
+            yield others[start : start + self.at_once]
 
-    def _install(self, pin: str, number: int) -> None:
-        self.say(f"[{number}/{len(self.folder.pins)}] {pin}")
-        self._pip_install(pin)
+    def _install(self, pins: Sequence[str], number: int) -> None:
+        self.say(f"[{number}/{len(self.folder.pins)}] {', '.join(pins)}")
+        self._pip_install(*pins)
 
     def _noted(self, state: InstallState, *pins: str) -> InstallState:
         state = state.model_copy(update={"done": (*state.done, *pins)})
