@@ -28,8 +28,9 @@ async def test_what_runs_is_the_first_to_end_for_memory(tmp_path: Path) -> None:
 async def test_that_memory_ran_out_is_told(tmp_path: Path) -> None:
     remote = LocalRemote.of(tmp_path, OWNER)
     greedy = (sys.executable, "-c", f"b'x' * {4 * LIMIT_BYTES}")
-    with limited_memory(LIMIT_BYTES) as within:
-        ended = await remote.stream((*within, *greedy), PATIENCE_S, lambda _: None)
+    with limited_memory(LIMIT_BYTES) as memory:
+        ended = await remote.stream((*memory.within, *greedy), PATIENCE_S, lambda _: None)
+        assert memory.kills() == 1
     assert (ended.exit_code, ended.past_deadline, ended.out_of_memory) == (KILLED, False, True)
     at_ease = await remote.stream(greedy, PATIENCE_S, lambda _: None)
     assert (at_ease.exit_code, at_ease.out_of_memory) == (0, False)
