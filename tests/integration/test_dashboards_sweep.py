@@ -20,7 +20,7 @@ from controller.metrics import names
 from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.prometheus_config import http_discovery
 from controller.runtime.prometheus import Prometheus
-from tests.integration.farm import TestFarm, training_sweep
+from tests.integration.farm import TestFarm, farm_up, training_sweep
 from tests.support.prometheus import running_prometheus
 from tests.support.validity import MET_RULES
 from tests.support.waiting import eventually
@@ -71,6 +71,13 @@ NO_SENSORS = {
 """What else has none where the host has no thermal sensor: most virtual machines."""
 OF_RESULTS = re.compile("benchfarm(_result|:result)")
 """Questions about VALID results: a machine that others use, too, may have none."""
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestFarm]:
+    """A farm that has run nothing else: what the shared one has stored would be data, too."""
+    with farm_up(tmp_path_factory.mktemp("farm")) as farm:
+        yield farm
 
 
 @pytest.fixture(scope="module")
