@@ -36,6 +36,8 @@ MODELS = {
 DRAWS = 5
 RANDOM_DRAWS = 10
 POINTS = 0.02
+DRAW_S = 1200
+"""Beside load, steps take longer, and more of them are watched."""
 
 
 def profiled(farm: TestFarm, folder: Path, *workload: str) -> Profile:
@@ -58,6 +60,7 @@ def shares(profile: Profile) -> dict[str, float]:
     return {op: spent / sum(seconds.values()) for op, spent in seconds.items()}
 
 
+@pytest.mark.timeout(DRAW_S)
 @pytest.mark.parametrize("draw", range(DRAWS))
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("load", LOADS)
@@ -72,6 +75,7 @@ def test_a_profile_is_valid_only_beside_no_load(
     assert (summary.validity == Validity.VALID) is (load == "none"), summary.reasons
 
 
+@pytest.mark.timeout(RANDOM_DRAWS * DRAW_S)
 def test_shares_of_valid_profiles_beside_random_load_are_alike(
     farm: TestFarm, tmp_path: Path, figure: Figure
 ) -> None:

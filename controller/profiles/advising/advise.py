@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from controller.contracts.advice import Advice, Advised
-from controller.profiles.advising import running, work
+from controller.profiles.advising import fusing, running, work
 from controller.profiles.advising.claims import Claim, Seen
 from controller.profiles.model import Profile
 
 RULES: tuple[Callable[[Seen], Claim | None], ...] = (
     *(work.layout, work.reorders, work.fallback, work.precision, work.hidden_isa, work.frozen),
-    *(work.norms, work.relu, work.optimizer, work.loss, work.tiny),
+    *(fusing.norms, fusing.relu, fusing.optimizer, fusing.loss, work.tiny),
     *(running.malloc, running.page_faults, running.fragmentation, running.threads),
     *(running.waiting, running.loading),
 )

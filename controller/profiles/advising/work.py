@@ -1,8 +1,8 @@
-"""Rules on how a step's work is done: types, layouts, and operators that have a faster form. Pure.
+"""Rules on how a step's work is done: types, layouts, frozen stages, tiny products. Pure.
 
 Each takes a profile and returns what a change saves of which parts, or None if the profile shows no
-such fault. The least that is saved is 0, unless the work falls away as a whole; the most is all of
-the time that the change can avoid.
+such fault. The least that is saved is 0, unless something tells how much of the work falls away;
+the most is all of the time that the change can avoid.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from controller.contracts.advice import Remedy, Rule
+from controller.contracts.advice import Rule
 from controller.contracts.peaks import COPY
-from controller.profiles.advising.claims import Claim, Seen, is_product, knob, named, setting, whole
+from controller.profiles.advising.claims import Claim, Seen, is_product, knob, setting, whole
 from controller.profiles.model import KernelRow, PrimitiveRow
 from controller.profiles.parts import Part
 from controller.profiles.sites import dtype_of, is_reorder
@@ -20,12 +20,6 @@ from controller.profiles.validity import NOISE
 
 STAGES = ("conv1", "layer1", "layer2", "layer3", "layer4")
 """The stages of a ResNet as torchvision names them, from the input on."""
-NORM = re.compile(r"(?:^|[./])(?:bn\d*|\w*norm\w*|downsample\.1)(?:$|[./])", re.IGNORECASE)
-"""A module that normalises, by its name in torchvision and timm."""
-NORM_OPS = ("aten::mul", "aten::add", "aten::addcmul", "MulBackward0", "AddBackward0")
-RELU_OPS = ("aten::relu", "aten::relu_", "aten::clamp_min", "aten::clamp_min_", "ReluBackward0")
-FUSED = "_fused_"
-"""In the names of torch's fused optimizers."""
 _BLOCKED = re.compile(r"aB[a-z]*\d+b")
 """oneDNN's layouts of activations with blocks of channels."""
 _PLAIN = re.compile(r"abc(?:d(?:e)?)?")
@@ -34,14 +28,18 @@ _PLAIN = re.compile(r"abc(?:d(?:e)?)?")
 def layout(seen: Seen) -> Claim | None:
     """Activations converted between the plain and another layout, where they are not channels-last.
 
-    Other reorders remain: those of weights, and of types.
+    Other reorders remain: those of weights, and of types. Convolutions get other implementations,
+    which one profile can't tell to be faster or slower: the evidence says so.
     """
     if seen.has_other("memory_format", "contiguous"):
         return None
     found = seen.where(lambda part: is_reorder(part.row) and _of_activations(part))
     named_so = seen.knobs.get("memory_format")
     remedy = knob("memory_format", "channels_last") if named_so else setting("use channels-last")
-    told = f"{seen.calls(found):g} reorders convert activations from or to the plain layout"
+    told = (
+        f"{seen.calls(found):g} reorders convert activations from or to the plain layout; "
+        "without them, convolutions get other implementations, which may be slower: prove it first"
+    )
     return Claim(Rule.LAYOUT, told, remedy, whole(found))
 
 
@@ -127,51 +125,6 @@ def frozen(seen: Seen) -> Claim | None:
 def _stage(module: str) -> str:
     """Return the stage that a module is in; its blocks have a `conv1`, too, further in."""
     return next((level for level in re.split(r"[./]", module) if level in STAGES), "")
-
-
-def norms(seen: Seen) -> Claim | None:
-    """Frozen norms as multiplications and additions."""
-    found = seen.where(
-        lambda part: NORM.search(part.row.place.module) is not None and named(part, *NORM_OPS)
-    )
-    told = f"{seen.calls(found):g} multiplications and additions in norms"
-    return Claim(Rule.NORMS, told, _fused_norms(seen), whole(found))
-
-
-def relu(seen: Seen) -> Claim | None:
-    """ReLU as an operation of its own, forward and backward."""
-    found = seen.where(lambda part: named(part, *RELU_OPS))
-    told = f"ReLU reads and writes its input apart, {seen.calls(found):g} calls"
-    return Claim(Rule.RELU, told, _fused_norms(seen), whole(found))
-
-
-def _fused_norms(seen: Seen) -> Remedy:
-    if seen.has_other("frozen_bn", "fused"):
-        return knob("frozen_bn", "fused")
-    return setting("fuse it into the operation before")
-
-
-def optimizer(seen: Seen) -> Claim | None:
-    """An optimizer as a loop of operators; what the update must read once more remains."""
-    inside = seen.where(lambda part: part.row.place.phase == "optimizer")
-    is_fused = any(FUSED in seen.parts[i].row.place.kernel for i in inside)
-    if is_fused or seen.knobs.get("fused_optimizer") is True:
-        return None
-    told = f"the update is {seen.calls(inside):g} calls"
-    remedy = setting("use the fused optimizer")
-    if "fused_optimizer" in seen.knobs:
-        remedy = knob("fused_optimizer", value=True)
-    return Claim(Rule.OPTIMIZER, told, remedy, whole(inside))
-
-
-def loss(seen: Seen) -> Claim | None:
-    """A loss in plain operators, where a fused one is a knob; its backward pass is left out."""
-    found = seen.where(lambda part: part.row.place.phase == "loss")
-    for name in ("focal_loss", "matching"):
-        if seen.has_other(name, "fused"):
-            told = f"the loss is {seen.calls(found):g} calls with {name}={seen.knobs[name]}"
-            return Claim(Rule.LOSS, told, knob(name, "fused"), whole(found))
-    return None
 
 
 TINY_S = 1e-4

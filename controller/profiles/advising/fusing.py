@@ -1,0 +1,140 @@
+"""Rules on operators in a row that a fused one replaces, which passes over memory once. Pure.
+
+What remains of a loss or an update is that one pass, so its time is predicted from the bytes that
+it must move. Where these or the speed of a copy are not known, at least nothing and at most all of
+the time is saved.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from controller.contracts.advice import Remedy, Rule
+from controller.contracts.peaks import COPY
+from controller.profiles.advising.claims import Claim, Seen, knob, named, setting, whole
+from controller.profiles.model import KernelRow
+from controller.profiles.parts import Part
+
+NORM = re.compile(r"(?:^|[./])(?:bn\d*|\w*norm\w*|downsample\.1)(?:$|[./])", re.IGNORECASE)
+"""A module that normalises, by its name in torchvision and timm."""
+NORM_OPS = ("aten::mul", "aten::add", "aten::addcmul", "MulBackward0", "AddBackward0")
+RELU_OPS = ("aten::relu", "aten::relu_", "aten::clamp_min", "aten::clamp_min_", "ReluBackward0")
+FUSED = "_fused_"
+"""In the names of torch's fused optimizers."""
+DECAYED = "aten::mul_"
+"""In each optimizer's loop, the kernel whose one input is as large as the parameters."""
+PASSES: Mapping[str, int] = {"sgd": 5, "adam": 7, "lamb": 14}
+"""Optimizer → how often its fused update reads or writes as many bytes as the parameters have: it
+reads parameter, gradient and each moment, and writes all but the gradient. LAMB does so with its
+direction, which it makes of the parameter, and reads both again for their norms and to move."""
+OF_COPY = (0.7, 1.5)
+"""Least and most speed of one pass, as shares of that of a copy. A copy reads what it is to write
+before it writes that: of each three bytes that it moves it counts two. An update in place doesn't.
+In comparisons of four profiles: 0.7 to 1.5."""
+MATHS = ("aten::sigmoid", "aten::log_sigmoid_forward", "aten::pow", "aten::exp", "aten::log")
+"""Kernels that compute for long: a fused loss does what they do, too."""
+NODE = re.compile(r"(\w+)Backward\d*")
+"""A node of autograd: RsubBackward1 is that of aten::rsub."""
+Shares = dict[int, tuple[float, float]]
+"""Index of a part → least and most of its time that is saved, as shares."""
+
+
+def norms(seen: Seen) -> Claim | None:
+    """Frozen norms as multiplications and additions."""
+    found = seen.where(
+        lambda part: NORM.search(part.row.place.module) is not None and named(part, *NORM_OPS)
+    )
+    told = f"{seen.calls(found):g} multiplications and additions in norms"
+    return Claim(Rule.NORMS, told, _fused_norms(seen), whole(found))
+
+
+def relu(seen: Seen) -> Claim | None:
+    """ReLU as an operation of its own, forward and backward."""
+    found = seen.where(lambda part: named(part, *RELU_OPS))
+    told = f"ReLU reads and writes its input apart, {seen.calls(found):g} calls"
+    return Claim(Rule.RELU, told, _fused_norms(seen), whole(found))
+
+
+def _fused_norms(seen: Seen) -> Remedy:
+    if seen.has_other("frozen_bn", "fused"):
+        return knob("frozen_bn", "fused")
+    return setting("fuse it into the operation before")
+
+
+def optimizer(seen: Seen) -> Claim | None:
+    """An optimizer as a loop of operators; the fused one's passes over its tensors remain."""
+    inside = seen.where(lambda part: part.row.place.phase == "optimizer")
+    is_fused = any(FUSED in seen.parts[i].row.place.kernel for i in inside)
+    if is_fused or seen.knobs.get("fused_optimizer") is True:
+        return None
+    told = f"the update is {seen.calls(inside):g} calls"
+    remedy = setting("use the fused optimizer")
+    if "fused_optimizer" in seen.knobs:
+        remedy = knob("fused_optimizer", value=True)
+    passes = PASSES.get(str(seen.knobs.get("optimizer")), 0)
+    return Claim(Rule.OPTIMIZER, told, remedy, _left(seen, inside, passes * _decayed(seen, inside)))
+
+
+def _decayed(seen: Seen, inside: Sequence[int]) -> float:
+    """Return the bytes of all parameters that an optimizer's loop updates; 0 if nothing tells."""
+    rows = (seen.parts[i].row for i in inside)
+    return sum(
+        row.calls * (row.bytes or 0.0)
+        for row in rows
+        if isinstance(row, KernelRow) and row.place.kernel == DECAYED
+    )
+
+
+def loss(seen: Seen) -> Claim | None:
+    """A loss in plain operators, where a fused one is a knob."""
+    found = seen.where(lambda part: part.row.place.phase == "loss")
+    if seen.has_other("focal_loss", "fused"):
+        found += _gradients(seen, found)  # which a fused focal loss computes with it
+        return _loss(seen, "focal_loss", found, _one_pass(seen, found))
+    if seen.has_other("matching", "fused"):
+        return _loss(seen, "matching", found, whole(found))
+    return None
+
+
+def _gradients(seen: Seen, found: Sequence[int]) -> list[int]:
+    """Return the gradients of a loss' operators: outside of all modules, and named like these."""
+    named_so = {_bare(seen.parts[i].row.place.op) for i in found}
+
+    def is_one(part: Part) -> bool:
+        place = part.row.place
+        node = NODE.fullmatch(place.op) if place.phase == "backward" and not place.module else None
+        return node is not None and node[1].lower() in named_so
+
+    return seen.where(is_one)
+
+
+def _bare(op: str) -> str:
+    """Return an operator's name as a node of autograd has it, in lower case."""
+    return op.removeprefix("aten::").replace("_", "")
+
+
+def _loss(seen: Seen, name: str, found: Sequence[int], shares: Shares) -> Claim:
+    told = f"the loss is {seen.calls(found):g} calls with {name}={seen.knobs[name]}"
+    return Claim(Rule.LOSS, told, knob(name, "fused"), shares)
+
+
+def _one_pass(seen: Seen, found: Sequence[int]) -> Shares:
+    """Return what is saved if the largest inputs are read once, and their gradients written."""
+    rows = [seen.parts[i].row for i in found]
+    largest = max((row.bytes or 0.0 for row in rows if isinstance(row, KernelRow)), default=0.0)
+    maths = [i for i in found if named(seen.parts[i], *MATHS)]
+    return _left(seen, found, 2 * largest, seen.seconds(maths))
+
+
+def _left(seen: Seen, found: Sequence[int], moved: float, maths_s: float = 0.0) -> Shares:
+    """Return the share of some parts that is saved if moving so many bytes remains of them.
+
+    At most, the time of the maths is added to it; at least, it is hidden behind it.
+    """
+    copy, seconds = seen.peak(COPY), seen.seconds(found)
+    if not (moved and copy and seconds):
+        return whole(found)
+    slow_s, fast_s = (moved / copy / speed for speed in OF_COPY)
+    low, high = (max(0.0, 1 - left_s / seconds) for left_s in (slow_s + maths_s, fast_s))
+    return whole(found, low, high)
