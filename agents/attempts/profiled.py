@@ -15,12 +15,13 @@ from pydantic import TypeAdapter
 from agents.attempts.kept_peaks import KeptPeaks
 from agents.attempts.protocol import AttemptRunner
 from agents.attempts.repeats import MOST_RUNS, is_likely, repeated, repeats_told
-from agents.attempts.rounds import Round, is_another_due
+from agents.attempts.rounds import Round, is_another_due, is_quiet
 from agents.attempts.sides import part_of
 from agents.attempts.worker_process import WorkerProcess
 from agents.host.conditions import environment_of, read_conditions
 from agents.host.disturbance import speed_objections
 from agents.profiling.names import LOG, TASKS
+from agents.profiling.windows import FEW_WINDOWS
 from controller.contracts.counters import Counters
 from controller.contracts.documents import read_json
 from controller.contracts.errors import WorkerFault
@@ -96,8 +97,10 @@ class ProfiledRunner:
         plain = await self.timed.run(spec, on_progress)
         if isinstance(plain, Failure):
             raise WorkerFault(plain)
-        traced = await self._watch(spec, "trace", on_progress)
-        verbose = await self._watch(spec, "verbose", on_progress)
+        few = spec.model_copy(update={"most_windows": FEW_WINDOWS})
+        watched = spec if is_quiet(plain) else few
+        traced = await self._watch(watched, "trace", on_progress)
+        verbose = await self._watch(watched, "verbose", on_progress)
         captured = Captured(
             trace=Path(traced.artefacts["trace"]),
             verbose=Path(verbose.artefacts["verbose"]),

@@ -34,13 +34,16 @@ class Round:
 
         No counter shows the neighbours of a virtual machine, which take its speed for seconds.
         """
-        reasons = [reason for run in self._runs for reason in run.reasons]
-        quiet = all(reason.startswith(OWN_SPEED) for reason in reasons)
-        return quiet and bool(self.profile.summary.reasons)
+        return is_quiet(*self._runs) and bool(self.profile.summary.reasons)
 
     @property
     def _runs(self) -> tuple[Result, ...]:
         return self.plain, self.traced, self.verbose
+
+
+def is_quiet(*runs: Result) -> bool:
+    """Return whether nothing was seen beside some runs but the machine's own speed, at most."""
+    return all(reason.startswith(OWN_SPEED) for run in runs for reason in run.reasons)
 
 
 def is_another_due(rounds: Sequence[Round]) -> bool:

@@ -14,7 +14,7 @@ from agents.host.disturbance import objections
 from agents.profiling.annotate import modules_marked, phase_marked
 from agents.profiling.names import TRACE
 from agents.profiling.phases import PhasedProcess
-from agents.profiling.windows import WINDOWS, Window, most_even
+from agents.profiling.windows import MOST_WINDOWS, WINDOWS, Window, most_even
 from agents.scenarios.training import Section, Steps, Trainer
 from controller.contracts.base import Scalar
 from controller.contracts.policy import load_policy
@@ -58,6 +58,7 @@ def capture(
     knobs: Mapping[str, Scalar],
     folder: Path,
     on_progress: OnProgress,
+    most_windows: int = MOST_WINDOWS,
 ) -> Result:
     """Train some steps under torch.profiler; return a result with the trace's path.
 
@@ -79,7 +80,10 @@ def capture(
         disturbed = objections(trainer.section.watch.timed, policy)
         return Window([seconds for seconds, _ in steps], bool(disturbed), (steps, trainer.section))
 
-    best, windows = most_even(watch, lambda: profilers[0].export_chrome_trace(str(trace)))
+    def keep() -> None:
+        profilers[0].export_chrome_trace(str(trace))
+
+    best, windows = most_even(watch, keep, most_windows)
     flush()
     steps, section = best.kept
     result = trainer.result(steps, policy, section)

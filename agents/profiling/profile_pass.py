@@ -11,6 +11,7 @@ from agents.profiling.capture import capture, enable_onednn_verbose, name_compil
 from agents.profiling.counting import count
 from agents.profiling.layers import KNOBS
 from agents.profiling.names import LOG
+from agents.profiling.windows import MOST_WINDOWS
 from agents.stacks.resolving import resolve
 from controller.contracts.policy import Policy, load_policy
 from controller.contracts.result import Result
@@ -41,7 +42,8 @@ def run(spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Result:
     workload = resolve(program.builder)(**program.arguments)
     if spec.profile_pass == "counters":
         return count(workload, backend, job.knobs, folder, on_progress)
-    found = capture(workload, backend, job.knobs, folder, on_progress)
+    windows = spec.most_windows or MOST_WINDOWS
+    found = capture(workload, backend, job.knobs, folder, on_progress, windows)
     if spec.profile_pass == "trace":
         return found
     return found.model_copy(update={"artefacts": {**found.artefacts, "verbose": str(log)}})

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 MOST_WINDOWS: Final = 5
+FEW_WINDOWS: Final = 2
+"""Where others were seen while the job was timed: its profile can't be VALID, however many."""
 EVEN: Final = 0.1
 """Steps of a quiet machine differ by less than this share."""
 WINDOWS: Final = "watched_windows"
@@ -39,7 +41,7 @@ class Window(Generic[Kept]):
 
 
 def most_even(
-    watch: Callable[[], Window[Kept]], keep: Callable[[], None]
+    watch: Callable[[], Window[Kept]], keep: Callable[[], None], most: int = MOST_WINDOWS
 ) -> tuple[Window[Kept], int]:
     """Watch windows until one is even, or for the last time; return the most even, and how many.
 
@@ -47,7 +49,7 @@ def most_even(
     """
     best, number = watch(), 1
     keep()
-    while number < MOST_WINDOWS and not best.is_even:
+    while number < most and not best.is_even:
         found, number = watch(), number + 1
         if found.unevenness < best.unevenness:
             best = found

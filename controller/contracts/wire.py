@@ -274,6 +274,8 @@ class WorkerSpec(Contract):
     in_batches: bool = False
     """Measure in batches, each started by a StepOrder."""
     profile_pass: ProfilePass | None = None
+    most_windows: int | None = Field(default=None, ge=1)
+    """How often to watch steps at most; None: as often as a VALID profile may need."""
     rank: RankPlace | None = None
     """Be a rank of the worker that sends this, instead of the worker."""
 

@@ -41,7 +41,8 @@ DRAW_S = 1200
 
 
 def profiled(farm: TestFarm, folder: Path, *workload: str) -> Profile:
-    said = farm.cli("profile", "run", *workload, "--stack", "torch", "-o", str(folder))
+    run = ("profile", "run", *workload, "--stack", "torch", "-o", str(folder))
+    said = farm.cli(*run, timeout_s=DRAW_S)
     assert said.status == 0, said.err
     return read(folder)
 
@@ -60,7 +61,7 @@ def shares(profile: Profile) -> dict[str, float]:
     return {op: spent / sum(seconds.values()) for op, spent in seconds.items()}
 
 
-@pytest.mark.timeout(DRAW_S)
+@pytest.mark.timeout(DRAW_S + 60)
 @pytest.mark.parametrize("draw", range(DRAWS))
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("load", LOADS)

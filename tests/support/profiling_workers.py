@@ -93,11 +93,14 @@ class Watching:
     gflops: float = 200.0
     """Of a matrix product beside the traced steps."""
     parts: list[str] = field(default_factory=list)
+    asked: list[int | None] = field(default_factory=list)
+    """The most windows that each part was asked for."""
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """Do the spec's pass."""
         assert spec.profile_pass
         self.parts.append(spec.profile_pass)
+        self.asked.append(spec.most_windows)
         if spec.profile_pass == self.failing:
             return builders.failure()
         folder = Path(spec.artefact_dir)

@@ -12,6 +12,7 @@ import pytest
 
 from agents.attempts.profiled import PeaksFound
 from agents.host.disturbance import OWN_SPEED
+from agents.profiling.windows import FEW_WINDOWS
 from controller.contracts.result import Failure, Outcome, Result, Validity
 from controller.contracts.wire import Progress, WorkerSpec
 from controller.profiles.files import KERNELS, METADATA, PRIMITIVES, read
@@ -140,6 +141,25 @@ async def test_a_machine_that_changed_speed_within_a_run_is_watched_again(
         timed = Timed(builders.result().model_copy(update=reasons))
         await profiled_by(timed, workers, tmp_path).run(spec_in(tmp_path), lambda _: None)
         assert len([part for part in workers.parts if part in ("trace", "verbose")]) == parts
+
+
+@pytest.mark.parametrize(
+    ("reasons", "most"),
+    [
+        pytest.param((), None, id="VALID"),
+        pytest.param((f"{OWN_SPEED}: planted",), None, id="the machine's own speed"),
+        pytest.param((f"{OWN_SPEED}: planted", "others were busy"), FEW_WINDOWS, id="others"),
+    ],
+)
+async def test_what_cannot_be_valid_is_watched_less(
+    profiled: Path, tmp_path: Path, reasons: tuple[str, ...], most: int | None
+) -> None:
+    told = {"validity": Validity.DISTURBED if reasons else Validity.VALID, "reasons": reasons}
+    workers = Watching(profiled)
+    timed = Timed(builders.result().model_copy(update=told))
+    await profiled_by(timed, workers, tmp_path).run(spec_in(tmp_path), lambda _: None)
+    asked = dict(zip(workers.parts, workers.asked, strict=True))
+    assert (asked["trace"], asked["verbose"]) == (most, most)
 
 
 @dataclass

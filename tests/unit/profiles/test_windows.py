@@ -51,6 +51,14 @@ def test_the_most_even_window_counts(windows: list[Window[int]], kept: list[int]
     assert files == kept
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_no_more_windows_than_asked_for(most: int) -> None:
+    windows = windows_of(*[(WORSE, True)] * MOST_WINDOWS)
+    watched = iter(windows)
+    _, count = most_even(lambda: next(watched), lambda: None, most)
+    assert (count, next(watched)) == (most, windows[most])
+
+
 @pytest.mark.parametrize("windows", [1, 3])
 async def test_more_than_one_window_is_noted(tmp_path: Path, windows: int) -> None:
     recorded = planted(tmp_path / "planted").verbose.parent
