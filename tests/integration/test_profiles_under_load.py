@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from agents.host.cpu import read_instruction_sets
 from controller.contracts.result import Validity
 from controller.profiles.files import read
 from controller.profiles.model import Profile
@@ -22,17 +21,17 @@ from tests.support.planted_load import LOADS, planted_load, random_load
 
 pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.hardware]
 
-RESNET = ("resnet50", "--knob", "image_size=128", "--knob", "batch_size=8")
-RETINANET = ("retinanet_resnext50", "--knob", "image_size=96", "--knob", "num_classes=8")
-HAS_BF16 = not {"avx512_bf16", "amx_bf16"}.isdisjoint(read_instruction_sets().usable)
-OTHERWISE = "precision=bf16" if HAS_BF16 else "memory_format=channels_last"
-"""Emulated, bf16 takes minutes a step."""
+FEW = "steps=5"
+"""Beside load, a step of two threads takes twenty times as long: they wait for each other."""
+IMAGES = (FEW, "image_size=64", "batch_size=4")
+RESNET = ("resnet50", *IMAGES)
 MODELS = {
+    "resnet18": ("resnet18", *IMAGES),
     "resnet50": RESNET,
-    f"resnet50 {OTHERWISE}": (*RESNET, "--knob", OTHERWISE),
-    "retinanet": RETINANET,
-    f"retinanet {OTHERWISE}": (*RETINANET, "--knob", OTHERWISE),
+    "retinanet": ("retinanet_resnext50", FEW, "image_size=96", "num_classes=8"),
+    "lstm": ("lstm", FEW, "sequence_length=20", "batch_size=8", "vocabulary_size=2000"),
 }
+"""Name → the workload and its knobs."""
 DRAWS = 5
 RANDOM_DRAWS = 10
 POINTS = 0.02
@@ -40,8 +39,9 @@ DRAW_S = 1200
 """Beside load, steps take longer, and more of them are watched."""
 
 
-def profiled(farm: TestFarm, folder: Path, *workload: str) -> Profile:
-    run = ("profile", "run", *workload, "--stack", "torch", "-o", str(folder))
+def profiled(farm: TestFarm, folder: Path, workload: str, *knobs: str) -> Profile:
+    given = [text for knob in knobs for text in ("--knob", knob)]
+    run = ("profile", "run", workload, "--stack", "torch", "-o", str(folder), *given)
     said = farm.cli(*run, timeout_s=DRAW_S)
     assert said.status == 0, said.err
     return read(folder)

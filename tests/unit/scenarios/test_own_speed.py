@@ -9,7 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.backends.own_speed import LEAST_CALLS, LEAST_S, MOST_CALLS, SIZE, product_flops
+from agents.backends.own_speed import (
+    LEAST_CALLS,
+    LEAST_S,
+    MOST_CALLS,
+    MOST_SPELLS,
+    SIZE,
+    product_flops,
+)
 
 
 class Clocked:
@@ -32,6 +39,7 @@ def clocked(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], float]
         found = Clocked(seconds)
         monkeypatch.setattr(torch, "mm", found.mm)
         monkeypatch.setattr(time, "perf_counter", lambda: found.now_s)
+        monkeypatch.setattr(time, "sleep", lambda _: None)
         return found
 
     return plant
@@ -53,6 +61,22 @@ def test_calls_are_enough_and_not_long(
 ) -> None:
     found = clocked(lambda _: call_s)
     product_flops("bf16")
-    # The first sets up; another may be due to the rounding of the sum.
-    assert calls <= found.calls - 1 <= calls + 1
+    # The first sets up; another of each spell may be due to the rounding of the sum.
+    assert 2 * calls <= found.calls - 1 <= 2 * (calls + 1)
     assert found.dtypes == {torch.bfloat16}
+
+
+def test_a_spell_on_one_core_says_nothing_of_the_speed(
+    clocked: Callable[[Callable[[int], float]], Clocked],
+) -> None:
+    found = clocked(lambda call: 2.0 if call <= LEAST_CALLS else 1.0)
+    assert product_flops("fp32") == pytest.approx(2 * SIZE**3 / 1.0)
+    assert found.calls - 1 == 3 * LEAST_CALLS
+
+
+def test_a_machine_that_is_at_no_speed_is_not_asked_for_ever(
+    clocked: Callable[[Callable[[int], float]], Clocked],
+) -> None:
+    found = clocked(lambda call: 1.0 + call)
+    assert product_flops("fp32") == pytest.approx(2 * SIZE**3 / 2.0)
+    assert found.calls - 1 == MOST_SPELLS * LEAST_CALLS
