@@ -1,4 +1,4 @@
-"""The machine's peaks: the fastest matrix product and copy found on a stack."""
+"""The machine's peaks: the fastest matrix product, copy and update found on a stack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from agents.backends.protocol import TrainingBackend
 from agents.host.disturbance import CpuWatch, environment_of, objections, validity_of
 from agents.profiling.names import PEAKS
-from controller.contracts.peaks import COPY, RATES, Rate
+from controller.contracts.peaks import COPY, RATES, UPDATE, Rate
 from controller.contracts.policy import Policy
 from controller.contracts.result import Result
 
@@ -22,7 +22,10 @@ SMALL = 256
 """Size of the product that tells how long the larger ones take."""
 LONGEST_S = 2.0
 """Longest call: a CPU without bf16 in hardware takes minutes for the largest product."""
-COPY_BYTES = 256 * 2**20
+TENSOR_BYTES = 256 * 2**20
+"""Of each tensor that is copied or updated: far beyond the caches."""
+PASSES = 5
+"""Of an update by SGD with momentum: parameter, gradient and moment read, two of them written."""
 RUNS = 8
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
@@ -33,6 +36,7 @@ def run(backend: TrainingBackend, folder: Path, _: Path, policy: Policy) -> Resu
     with watch.timing():
         found = {name: gemm_flops(dtype) for name, dtype in DTYPES.items()}
         found[COPY] = copy_bytes()
+        found[UPDATE] = update_bytes()
     disturbed = objections(watch.timed, policy)
     path = folder / PEAKS
     path.write_bytes(RATES.dump_json(found))
@@ -65,8 +69,16 @@ def _product(size: int, dtype: torch.dtype) -> Rate:
 
 def copy_bytes() -> Rate:
     """Return bytes a second of a copy, read and written bytes together."""
-    source, target = torch.ones(COPY_BYTES // 4), torch.empty(COPY_BYTES // 4)
-    return _rate(2 * COPY_BYTES, lambda: target.copy_(source))
+    source, target = torch.ones(TENSOR_BYTES // 4), torch.empty(TENSOR_BYTES // 4)
+    return _rate(2 * TENSOR_BYTES, lambda: target.copy_(source))
+
+
+def update_bytes() -> Rate:
+    """Return bytes a second of torch's fused update of one tensor, read and written together."""
+    parameter = torch.nn.Parameter(torch.ones(TENSOR_BYTES // 4))
+    parameter.grad = torch.ones_like(parameter)
+    optimizer = torch.optim.SGD([parameter], lr=1e-3, momentum=0.9, fused=True)
+    return _rate(PASSES * TENSOR_BYTES, optimizer.step)
 
 
 def _rate(work: float, call: Callable[[], object]) -> Rate:

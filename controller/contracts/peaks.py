@@ -11,8 +11,11 @@ from controller.contracts.base import Contract, Scalar
 
 COPY = "copy"
 """Name of the rate of copying, beside the data types that name rates of matrix products."""
+UPDATE = "update"
+"""Name of the rate of a fused optimizer's update, the fastest way to change tensors in place."""
+MOVING = (COPY, UPDATE)
 PerSecond = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-"""Floating-point operations a second of a data type; of COPY, bytes read and written a second."""
+"""Floating-point operations a second of a data type; of MOVING, bytes read and written a second."""
 
 
 class PeaksRequest(Contract):
@@ -28,7 +31,7 @@ class PeaksRequest(Contract):
 
 
 class Rate(Contract):
-    """The rate of a matrix product or a copy in several runs."""
+    """The rate of a matrix product, a copy or an update in several runs."""
 
     best: PerSecond
     median: PerSecond
@@ -36,14 +39,14 @@ class Rate(Contract):
 
 
 RATES: TypeAdapter[dict[str, Rate]] = TypeAdapter(dict[str, Rate])
-"""What a worker writes: rates by data type, and COPY."""
+"""What a worker writes: rates by data type, and MOVING."""
 
 
 class MeasuredPeaks(Contract):
     """One measurement of rates on a quiet machine; the ones that stacks and dates have differ."""
 
     rates: Annotated[dict[str, Rate], Field(min_length=1)]
-    """By data type, and COPY."""
+    """By data type, and MOVING."""
     stack: str
     date: str | None
     """ISO 8601, UTC."""
@@ -78,7 +81,9 @@ class Peaks(Contract):
     """Data type → floating-point operations a second of the fastest matrix product found."""
     copy_bytes: float
     """Bytes a second, read and written, of a copy larger than the caches."""
+    update_bytes: float | None = None
+    """The same of an update; None in those of earlier releases."""
     measured_at: str | None = None
     """Date (ISO 8601, UTC) of the newest of these; None in those of earlier releases."""
     roofs: dict[str, Roof] = {}
-    """By data type, and COPY: where each is from; empty in those of earlier releases."""
+    """By data type, and MOVING: where each is from; empty in those of earlier releases."""

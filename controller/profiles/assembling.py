@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from controller.contracts.peaks import Peaks
 from controller.contracts.profile import ProfileSummary, TopPrimitive
-from controller.profiles import operations
+from controller.profiles import operations, updates
 from controller.profiles.attribution import Attribution, Spent
 from controller.profiles.model import KernelRow, Place, PrimitiveRow, Profile, Projection
 from controller.profiles.parts import headroom_of, parts_of
@@ -38,6 +38,7 @@ def from_totals(totals: Mapping[bytes, Total]) -> Primitives:
 
 def kernel_rows(found: Attribution, steps: int = 1, scale: float = 1.0) -> list[KernelRow]:
     """Return the kernels of a trace of some steps, largest first, their times scaled."""
+    size = updates.parameter_bytes((place.kernel, place.dtypes) for place in found.kernels)
     rows = [
         KernelRow(
             place=place,
@@ -45,11 +46,18 @@ def kernel_rows(found: Attribution, steps: int = 1, scale: float = 1.0) -> list[
             self_s=spent.self_s / steps * scale,
             total_s=spent.total_s / steps * scale,
             flops=operations.flops(place.kernel, place.dims, place.values),
-            bytes=operations.input_bytes(place.kernel, place.dims, place.dtypes),
+            bytes=_moved(place, size),
         )
         for place, spent in found.kernels.items()
     ]
     return sorted(rows, key=lambda row: -row.self_s)
+
+
+def _moved(place: Place, size: int | None) -> float | None:
+    """Return the bytes that a kernel moves. size: bytes of a parameter's element."""
+    if updates.is_update(place.kernel):
+        return updates.update_bytes(place.dims, size)
+    return operations.input_bytes(place.kernel, place.dims, place.dtypes)
 
 
 def nested(
@@ -194,12 +202,7 @@ def under_roofline(profile: Profile, peaks: Peaks) -> Profile:
     kernels = [
         row
         if row.primitive_s or not row.place.op
-        else replace(
-            row,
-            attainable_s=attainable(
-                row.flops, row.bytes, operations.main_dtype(row.place.dtypes), peaks
-            ),
-        )
+        else replace(row, attainable_s=_kernel_attainable(row, peaks))
         for row in profile.kernels
     ]
     whole = replace(profile, kernels=tuple(kernels), primitives=tuple(primitives))
@@ -214,6 +217,12 @@ def under_roofline(profile: Profile, peaks: Peaks) -> Profile:
             headroom_s = min(headroom_s, step_s)
     told = {"headroom_s": headroom_s, "peaks": peaks, "notes": tuple(notes)}
     return replace(whole, summary=profile.summary.model_copy(update=told))
+
+
+def _kernel_attainable(row: KernelRow, peaks: Peaks) -> float | None:
+    if not updates.is_update(row.place.kernel):
+        return attainable(row.flops, row.bytes, operations.main_dtype(row.place.dtypes), peaks)
+    return row.bytes / peaks.update_bytes if row.bytes and peaks.update_bytes else None
 
 
 def attainable(flops: float | None, moved: float | None, dtype: str, peaks: Peaks) -> float | None:

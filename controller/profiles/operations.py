@@ -60,6 +60,11 @@ def _first(value: object) -> list[int]:
     return _first(value[0]) if value and isinstance(value[0], list) else value
 
 
+def element_bytes(dtype: str) -> int | None:
+    """Return the bytes of an element, by torch's name of its data type; None if not known."""
+    return _BYTES.get(dtype)
+
+
 def main_dtype(dtypes: str) -> str:
     """Return oneDNN's name of the first input's data type; empty if it has none."""
     found = json.loads(dtypes) if dtypes else []
@@ -74,7 +79,7 @@ def input_bytes(kernel: str, dims: str, dtypes: str) -> float | None:
     total = 0.0
     for size, kind in zip(json.loads(dims), kinds, strict=False):
         if isinstance(kind, str):
-            total += _elements(_first(size)) * _BYTES.get(kind, 0) if size else 0
+            total += elements(_first(size)) * _BYTES.get(kind, 0) if size else 0
     return total or None
 
 
@@ -83,7 +88,7 @@ def flops(kernel: str, dims: str, values: str) -> float | None:
     sizes = shapes(dims)
     if kernel in GEMMS:
         factors = sizes[GEMMS[kernel] : GEMMS[kernel] + 2]
-        return 2.0 * _elements(factors[0]) * factors[1][-1] if _both(factors) else None
+        return 2.0 * elements(factors[0]) * factors[1][-1] if _both(factors) else None
     if kernel in ("aten::convolution_backward", PART) and len(sizes) >= 3:
         return _convolution_backward(sizes, values)
     if kernel in _FORWARD and len(sizes) >= 2:
@@ -114,7 +119,7 @@ def _convolution(sizes: Sequence[Sequence[int]], lists: Sequence[list[int]]) -> 
     for axis in range(spatial):
         reach = dilation[axis] * (weights[2 + axis] - 1) + 1
         pixels *= int((source[2 + axis] + 2 * padding[axis] - reach) // stride[axis]) + 1
-    return 2.0 * _elements(weights) * source[0] * pixels
+    return 2.0 * elements(weights) * source[0] * pixels
 
 
 def _convolution_backward(sizes: Sequence[Sequence[int]], values: str) -> float | None:
@@ -123,11 +128,12 @@ def _convolution_backward(sizes: Sequence[Sequence[int]], values: str) -> float 
     if not gradient or not weights or not listed:
         return None
     wanted: list[bool] = [word.strip() == "True" for word in listed[-1].strip("[]").split(",")]
-    one = 2.0 * gradient[0] * _elements(gradient[2:]) * _elements(weights)
+    one = 2.0 * gradient[0] * elements(gradient[2:]) * elements(weights)
     return one * sum(wanted[:2])
 
 
-def _elements(size: Sequence[int]) -> int:
+def elements(size: Sequence[int]) -> int:
+    """Return the elements of a tensor of some size."""
     found = 1
     for number in size:
         found *= number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from controller.contracts.peaks import COPY, MeasuredPeaks, Peaks, Rate, Roof
+from controller.contracts.peaks import COPY, MOVING, UPDATE, MeasuredPeaks, Peaks, Rate, Roof
 from controller.profiles.model import PrimitiveRow, Profile
 
 MOST_TAPS: Final = 1000
@@ -32,8 +32,9 @@ def peaks_of(measured: Sequence[MeasuredPeaks]) -> Peaks | None:
     if COPY not in roofs:
         return None
     return Peaks(
-        gemm_flops={name: roof.best for name, roof in roofs.items() if name != COPY},
+        gemm_flops={name: roof.best for name, roof in roofs.items() if name not in MOVING},
         copy_bytes=roofs[COPY].best,
+        update_bytes=roofs[UPDATE].best if UPDATE in roofs else None,
         measured_at=max((roof.date for roof in roofs.values() if roof.date), default=None),
         roofs=roofs,
     )

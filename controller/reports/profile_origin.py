@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from controller.contracts.facts import unit_of
-from controller.contracts.peaks import COPY, Peaks, Roof
+from controller.contracts.peaks import COPY, MOVING, Peaks, Roof
 from controller.contracts.profile import ProfileOrigin, ProfileSummary
 from controller.reports.views.conditions import fact_text
 
@@ -59,13 +59,13 @@ def _identity(origin: ProfileOrigin) -> Iterator[tuple[str, str | None]]:
 
 
 def rate_name(name: str) -> str:
-    """Return what a peak is of. name: a data type or COPY."""
-    return COPY if name == COPY else f"matrix product, {name}"
+    """Return what a peak is of. name: a data type or one of MOVING."""
+    return name if name in MOVING else f"matrix product, {name}"
 
 
 def rate_text(name: str, per_s: float) -> str:
-    """Return a peak with its unit. name: a data type or COPY."""
-    return f"{per_s * 1e-9:.1f} GB/s" if name == COPY else f"{per_s * 1e-9:.0f} GFLOP/s"
+    """Return a peak with its unit. name: a data type or one of MOVING."""
+    return f"{per_s * 1e-9:.1f} GB/s" if name in MOVING else f"{per_s * 1e-9:.0f} GFLOP/s"
 
 
 def _peaks(peaks: Peaks) -> str:

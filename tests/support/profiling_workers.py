@@ -16,7 +16,7 @@ from agents.profiling.names import COUNTERS, LOG, TASKS, TIMES
 from agents.profiling.windows import WINDOWS
 from controller.contracts.base import Scalar
 from controller.contracts.counters import Counters, PhaseCounts
-from controller.contracts.peaks import COPY, RATES, Peaks, Rate, Roof
+from controller.contracts.peaks import COPY, RATES, UPDATE, Peaks, Rate, Roof
 from controller.contracts.result import Measurement, Outcome, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress, WorkerSpec
@@ -27,12 +27,15 @@ NOW_S, DATE = 1_795_253_000.0, "2026-11-21T09:23:20+00:00"
 RATES_MEASURED = {
     "f32": Rate(best=1e11, median=9e10, runs=8),
     COPY: Rate(best=1e10, median=9.5e9, runs=8),
+    UPDATE: Rate(best=1.5e10, median=1.4e10, runs=8),
 }
 ROOFS = {
     name: Roof(**rate.model_dump(), source="stack torch", date=DATE)
     for name, rate in RATES_MEASURED.items()
 }
-PEAKS = Peaks(gemm_flops={"f32": 1e11}, copy_bytes=1e10, measured_at=DATE, roofs=ROOFS)
+PEAKS = Peaks(
+    gemm_flops={"f32": 1e11}, copy_bytes=1e10, update_bytes=1.5e10, measured_at=DATE, roofs=ROOFS
+)
 ALONE_S = 1e-3
 COUNTED = Counters(
     steps=2,

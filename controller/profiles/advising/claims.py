@@ -8,7 +8,7 @@ from functools import cached_property
 
 from controller.contracts.advice import Remedy, Rule
 from controller.contracts.base import Scalar
-from controller.contracts.peaks import COPY
+from controller.contracts.peaks import COPY, UPDATE
 from controller.contracts.profile import ProfileOrigin, ProfileSummary
 from controller.profiles.model import LOAD, KernelRow, Place, PrimitiveRow, Profile
 from controller.profiles.operations import GEMMS
@@ -64,12 +64,11 @@ class Seen:
         return knob in self.knobs and self.knobs[knob] != value
 
     def peak(self, dtype: str) -> float | None:
-        """Return the measured peak of a data type, FLOP/s; of COPY, bytes/s; None if unknown."""
-        if self.summary.peaks is None:
+        """Return the measured peak of a data type, FLOP/s; of MOVING, bytes/s; None if unknown."""
+        if (peaks := self.summary.peaks) is None:
             return None
-        if dtype == COPY:
-            return self.summary.peaks.copy_bytes
-        return self.summary.peaks.gemm_flops.get(dtype)
+        moving = {COPY: peaks.copy_bytes, UPDATE: peaks.update_bytes}
+        return moving[dtype] if dtype in moving else peaks.gemm_flops.get(dtype)
 
     def where(self, is_so: Callable[[Part], bool]) -> list[int]:
         """Return the indices of parts that take time and are as asked."""
