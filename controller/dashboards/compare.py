@@ -11,7 +11,7 @@ from grafana_foundation_sdk.models import dashboard
 from controller.dashboards import links, panels, promql, ratios, tables, thresholds
 from controller.dashboards.board import Board, Row, quarantines, sweeps
 from controller.dashboards.panels import HALF, POINTS_OF_RESULTS, WIDE, Query
-from controller.dashboards.promql import QUALITY, RANKING, Expr, Wanted, last
+from controller.dashboards.promql import RANKING, Expr, Wanted, last
 from controller.dashboards.ratios import Baseline, Ratios
 from controller.dashboards.variables import (
     PRECISION,
@@ -149,7 +149,6 @@ def throughput() -> dashboard.Panel:
 
 def speed_and_accuracy() -> dashboard.Panel:
     """Return the table of all chosen results."""
-    accuracy = _named(ratios.accuracy(_result(metric=QUALITY)))
     missed = _named(last(names.QUALITY_MISSED, **_chosen()))
     return tables.columns(
         "Speed and accuracy",
@@ -162,7 +161,7 @@ def speed_and_accuracy() -> dashboard.Panel:
         tables.Column("latency p90", _named(_result(metric="latency_p90"))),
         tables.Column("latency p99", _named(_result(metric="latency_p99"))),
         tables.Column("throughput", _named(_result(metric="throughput"))),
-        tables.Column("accuracy", accuracy),
+        *tables.quality_columns(lambda metric: _named(_result(metric=metric))),
         tables.Column("target", missed, words=thresholds.TARGET),
         tables.Column("energy", _named(_result(metric="energy"))),
         tables.Column("peak memory", _named(_result(metric="peak_memory"))),

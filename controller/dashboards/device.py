@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from grafana_foundation_sdk.models import dashboard
 
-from controller.dashboards import links, panels, promql, ratios, tables, thresholds
+from controller.dashboards import links, panels, promql, tables, thresholds
 from controller.dashboards.board import Board, Row, quarantines, sweeps
 from controller.dashboards.panels import Query, Size
-from controller.dashboards.promql import QUALITY, Expr, Wanted, kept, last
+from controller.dashboards.promql import Expr, Wanted, kept, last
 from controller.dashboards.variables import device_choice
 from controller.metrics import names
 
@@ -120,7 +120,7 @@ def newest() -> dashboard.Panel:
         tables.Column("step time", _result(metric="step_time")),
         tables.Column("latency p90", _result(metric="latency_p90")),
         tables.Column("throughput", _result(metric="throughput")),
-        tables.Column("accuracy", ratios.accuracy(_result(metric=QUALITY))),
+        *tables.quality_columns(lambda metric: _result(metric=metric)),
         tables.Column(
             "target", last(names.QUALITY_MISSED, device="$device"), words=thresholds.TARGET
         ),

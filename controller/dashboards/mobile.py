@@ -10,8 +10,9 @@ from controller.contracts.suite_session import NOT_VERIFIED
 from controller.dashboards import links, panels, promql, ratios, tables, thresholds
 from controller.dashboards.board import Annotation, Board, Row, quarantines, sweeps
 from controller.dashboards.panels import Query
-from controller.dashboards.promql import QUALITY, RANKING, Expr, Wanted, last
+from controller.dashboards.promql import ACCURACY, PSNR, RANKING, Expr, Wanted, last
 from controller.dashboards.ratios import Baseline
+from controller.dashboards.units import DECIBELS, SHARE
 from controller.dashboards.variables import VIRTUAL, Choice, device_choice, work
 from controller.metrics import names
 from controller.metrics.names import Metric
@@ -89,6 +90,7 @@ def by_phone() -> dashboard.Panel:
 
 def newest() -> dashboard.Panel:
     """Return the table of newest results."""
+    reference = _result(metric="reference_accuracy")
     return tables.columns(
         "Newest results",
         "The newest valid result of each phone. Single-stream gives latencies, offline gives "
@@ -101,8 +103,9 @@ def newest() -> dashboard.Panel:
         tables.Column("latency p99", _result(metric="latency_p99")),
         tables.Column("throughput", _result(metric="throughput")),
         tables.Column("energy", _result(metric="energy")),
-        tables.Column("accuracy", ratios.accuracy(_result(metric=QUALITY))),
-        tables.Column("reference", _result(metric="reference_accuracy")),
+        *tables.quality_columns(lambda metric: _result(metric=metric)),
+        tables.Column("reference", ratios.of_quality(reference, ACCURACY, SHARE)),
+        tables.Column("reference PSNR", ratios.of_quality(reference, PSNR, DECIBELS)),
         tables.Column(
             "agreement", _result(metric="reference_agreement"), steps=thresholds.AGREEMENT
         ),

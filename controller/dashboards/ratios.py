@@ -9,6 +9,7 @@ from typing import Literal
 from controller.dashboards import promql
 from controller.dashboards.promql import (
     Expr,
+    Match,
     WrongQuery,
     by_labels,
     count,
@@ -19,7 +20,7 @@ from controller.dashboards.promql import (
     only,
     over,
 )
-from controller.dashboards.units import COUNT, SHARE, TIMES_BETTER, UNIT_OF_RESULT
+from controller.dashboards.units import COUNT, TIMES_BETTER, UNIT_OF_RESULT
 from controller.metrics import names, rules
 from controller.metrics.names import Metric
 
@@ -72,10 +73,19 @@ def best(metric: str, results: Expr, *by: str) -> Expr:
     return over("max", found, *sorted(found.labels - {"metric"}))
 
 
-def accuracy(results: Expr) -> Expr:
-    """Return only results in the metric of their workload's quality target."""
+def quality(results: Expr, unit: str) -> Expr:
+    """Return only results in the metric of their workload's quality target.
+
+    unit: of that metric; results in metrics of several units don't fit one column.
+    """
     judged = only(results, last(names.QUALITY_TARGET), "workload", "metric")
-    return replace(over("max", judged, *sorted(results.labels - {"metric"})), unit=SHARE)
+    return replace(over("max", judged, *sorted(results.labels - {"metric"})), unit=unit)
+
+
+def of_quality(results: Expr, metric: Match, unit: str) -> Expr:
+    """Return only results of workloads whose quality target is in this metric, in its unit."""
+    judged = only(results, last(names.QUALITY_TARGET, metric=metric), "workload")
+    return replace(judged, unit=unit)
 
 
 @dataclass(frozen=True, slots=True)

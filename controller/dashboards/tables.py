@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
 
@@ -23,8 +23,9 @@ from controller.dashboards.panels import (
     threshold_config,
     value_names,
 )
-from controller.dashboards.promql import Expr, WrongQuery, joined, last
-from controller.dashboards.ratios import Judged
+from controller.dashboards.promql import ACCURACY, PSNR, Expr, Match, WrongQuery, joined, last
+from controller.dashboards.ratios import Judged, quality
+from controller.dashboards.units import DECIBELS, SHARE
 from controller.metrics import names
 
 BETTER: Steps = (
@@ -56,6 +57,17 @@ class Column:
     steps: Steps = PLAIN
     words: Words | None = None
     """Texts to show instead of numbers."""
+
+
+def quality_columns(results: Callable[[Match], Expr]) -> tuple[Column, Column]:
+    """Return the columns of the metric of each workload's quality target: shares, decibels.
+
+    results: returns those in some metrics.
+    """
+    return (
+        Column("accuracy", quality(results(ACCURACY), SHARE)),
+        Column("PSNR", quality(results(PSNR), DECIBELS)),
+    )
 
 
 def columns(

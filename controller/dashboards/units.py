@@ -27,6 +27,7 @@ UNIT_OF_RESULT: Mapping[str, Unit] = {
     "peak_memory": Unit.BYTES,
     "energy": Unit.JOULES,
     "loss": Unit.LOSS,
+    "PSNR": Unit.DECIBELS,
     "reference_accuracy": Unit.FRACTION,
     "reference_agreement": Unit.FRACTION,
 }
@@ -39,8 +40,11 @@ RANKING_METRICS = (
 UNRANKED_METRICS = ("loss_deviation", "time_to_target")
 """Metrics of scenarios that check a cell: being nearer to the reference makes no device better, and
 how many steps a training takes is its seed's."""
-QUALITY_METRICS = ("top1", "mAP", "mIoU", "F1", "PSNR")
-"""All metrics with quality targets, as MLPerf names them."""
+ACCURACY_METRICS = ("top1", "mAP", "mIoU", "F1")
+"""Metrics with quality targets that are shares, as MLPerf names them."""
+QUALITY_METRICS = (*ACCURACY_METRICS, "PSNR")
+"""All metrics with quality targets."""
+DECIBELS = units.Decibel
 
 _SHOWN_AS = {
     Unit.SECONDS: units.Seconds,
@@ -48,6 +52,7 @@ _SHOWN_AS = {
     Unit.BYTES: units.BytesIEC,
     Unit.JOULES: units.Joule,
     Unit.LOSS: units.NoUnit,
+    Unit.DECIBELS: DECIBELS,
     Unit.FRACTION: units.PercentUnit,
 }
 _BY_SUFFIX = {

@@ -33,6 +33,7 @@ STEPS = 12
 NO_PHONE = "there is no phone"
 NOT_RANKED = "no scenario that ran is ranked by it"
 NO_PROFILE = "nothing was profiled"
+NO_DECIBELS = "no workload that ran is judged by PSNR"
 NO_DATA = {
     **{f"Fleet overview / Best device for each work / {ref}": NOT_RANKED for ref in "BDF"},
     "Fleet overview / Lowest batteries / A": NO_PHONE,
@@ -46,9 +47,11 @@ NO_DATA = {
     "Mobile suite / variable latency_work": NO_PHONE,
     "Mobile suite / variable throughput_work": NO_PHONE,
     "Mobile suite / Against the phone ${baseline_device:text} / A": NO_PHONE,
-    **{f"Mobile suite / Newest results / {ref}": NO_PHONE for ref in "ABCDEFGHIJ"},
+    **{f"Mobile suite / Newest results / {ref}": NO_PHONE for ref in "ABCDEFGHIJKL"},
     **{f"Mobile suite / Delegates / {ref}": NO_PHONE for ref in "AB"},
-    "Compare hardware / Speed and accuracy / H": "policy ci measures no idle power",
+    "Compare hardware / Speed and accuracy / G": NO_DECIBELS,
+    "Device / Newest results / E": NO_DECIBELS,
+    "Compare hardware / Speed and accuracy / I": "policy ci measures no idle power",
     "Mobile suite / Latency: ${latency_work:text} / A": NO_PHONE,
     "Mobile suite / Throughput: ${throughput_work:text} / A": NO_PHONE,
     "Mobile suite / Progress / A": NO_PHONE,

@@ -12,7 +12,7 @@ from controller.contracts.catalog import load_catalog
 from controller.dashboards import promql, ratios
 from controller.dashboards.panels import Query
 from controller.dashboards.promql import Expr, WrongQuery, kept, last, like
-from controller.dashboards.tables import Column, columns
+from controller.dashboards.tables import Column, columns, quality_columns
 from controller.dashboards.units import (
     QUALITY_METRICS,
     RANKING_METRICS,
@@ -27,6 +27,7 @@ from controller.metrics.names import Metric
 SAMPLES = "suffix:samples/s"
 SAME = ("workload", "stack", "scenario", "precision")
 BASELINE = ratios.Baseline(last, last)
+QUALITIES = quality_columns(lambda metric: last(names.RESULT, metric=metric))
 BETTER = ratios.times_better(last, BASELINE, *SAME)
 
 
@@ -135,7 +136,7 @@ def test_wrong_label_or_kind_fails_at_build(build: Callable[[], object]) -> None
         (promql.per_minute(names.RUNS), "opm"),
         (promql.count(last(names.DEVICE_TEMPERATURE)), "short"),
         (promql.over("max", last(names.DEVICE_TEMPERATURE)), "celsius"),
-        (ratios.accuracy(last(names.RESULT)), "percentunit"),
+        *zip((column.expr for column in QUALITIES), ("percentunit", "dB"), strict=True),
         (BETTER.every, "suffix:×"),
         (BETTER.settled, "suffix:×"),
         (ratios.of_groups(BETTER, "stack").settled, "suffix:×"),
@@ -145,6 +146,13 @@ def test_wrong_label_or_kind_fails_at_build(build: Callable[[], object]) -> None
 )
 def test_unit_follows_from_the_metric(expr: Expr, unit: str) -> None:
     assert expr.unit == unit
+
+
+def test_every_quality_is_in_one_column_with_metrics_of_its_unit() -> None:
+    found = [re.findall(r'result\{metric=~?"([^"]+)"', column.expr.text) for column in QUALITIES]
+    shares, decibels = (one.split("|") for (one,) in found)
+    assert [*shares, *decibels] == list(QUALITY_METRICS)
+    assert decibels == ["PSNR"]
 
 
 def test_ratios_are_within_one_work() -> None:
