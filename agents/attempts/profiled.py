@@ -25,7 +25,7 @@ from agents.profiling.windows import FEW_WINDOWS
 from controller.contracts.counters import Counters
 from controller.contracts.documents import read_json
 from controller.contracts.errors import WorkerFault
-from controller.contracts.peaks import RATES, MeasuredPeaks, Peaks
+from controller.contracts.peaks import RATES, UPDATE, MeasuredPeaks, Peaks
 from controller.contracts.policy import Policy, load_policy
 from controller.contracts.profile import ProfileOrigin, ProfileSummary
 from controller.contracts.replay import Replayed
@@ -204,7 +204,8 @@ class ProfiledRunner:
     def known_peaks(self, spec: WorkerSpec) -> Peaks | None:
         """Return the machine's peaks, or None if the job's stack is not among what is known."""
         known = self.kept.of(spec)
-        stacks = {one.stack for one in known if one.primitive is None}
+        # Earlier releases measured no updates.
+        stacks = {one.stack for one in known if one.primitive is None and UPDATE in one.rates}
         return peaks_of(known) if spec.job.stack in stacks else None
 
     async def _watch(

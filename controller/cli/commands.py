@@ -216,7 +216,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
     ),
     "machine": Group(
         "Measure this host's peak performance.",
-        {"peaks": "Measure peak matrix products and memory copying."},
+        {"peaks": "Measure peak matrix products, copies and fused updates."},
     ),
     "token": Group(
         "Manage the tokens of users.",

@@ -31,7 +31,7 @@ def peaks(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Measure peak matrix products and memory copying.
+    """Measure peak matrix products, copies and fused updates.
 
     Values are stored per host; profiles draw their roofline from them. Those shown are the best
     over stacks and over time with these cores and threads. What was measured while the host was

@@ -14,6 +14,7 @@ COPY = "copy"
 UPDATE = "update"
 """Name of the rate of a fused optimizer's update, the fastest way to change tensors in place."""
 MOVING = (COPY, UPDATE)
+"""Rates of bytes; all others are of floating-point operations."""
 PerSecond = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 """Floating-point operations a second of a data type; of MOVING, bytes read and written a second."""
 

@@ -10,9 +10,8 @@ from controller.contracts.suite_session import NOT_VERIFIED
 from controller.dashboards import links, panels, promql, ratios, tables, thresholds
 from controller.dashboards.board import Annotation, Board, Row, quarantines, sweeps
 from controller.dashboards.panels import Query
-from controller.dashboards.promql import ACCURACY, PSNR, RANKING, Expr, Wanted, last
+from controller.dashboards.promql import RANKING, Expr, Wanted, last
 from controller.dashboards.ratios import Baseline
-from controller.dashboards.units import DECIBELS, SHARE
 from controller.dashboards.variables import VIRTUAL, Choice, device_choice, work
 from controller.metrics import names
 from controller.metrics.names import Metric
@@ -90,12 +89,12 @@ def by_phone() -> dashboard.Panel:
 
 def newest() -> dashboard.Panel:
     """Return the table of newest results."""
-    reference = _result(metric="reference_accuracy")
+    reference, decibels = ratios.in_decibels(_result(metric="reference_accuracy"))
     return tables.columns(
         "Newest results",
         "The newest valid result of each phone. Single-stream gives latencies, offline gives "
-        "throughput; both are worth nothing below the quality target. Reference is the accuracy of "
-        "the host's own runtime on the same samples, agreement the share of answers that are the "
+        "throughput; both are worth nothing below the quality target. Of upscaled images, PSNR is "
+        "the accuracy. Reference is that of the host's own runtime on the same samples, agreement the share of answers that are the "
         "reference's. Energy is that of a query above idle; it is empty where it is unknown.",
         ("name", *names.RESULT_LABELS, "model", "soc"),
         tables.Column("latency p50", _result(metric="latency_p50")),
@@ -104,8 +103,8 @@ def newest() -> dashboard.Panel:
         tables.Column("throughput", _result(metric="throughput")),
         tables.Column("energy", _result(metric="energy")),
         *tables.quality_columns(lambda metric: _result(metric=metric)),
-        tables.Column("reference", ratios.of_quality(reference, ACCURACY, SHARE)),
-        tables.Column("reference PSNR", ratios.of_quality(reference, PSNR, DECIBELS)),
+        tables.Column("reference", reference),
+        tables.Column("reference PSNR", decibels),
         tables.Column(
             "agreement", _result(metric="reference_agreement"), steps=thresholds.AGREEMENT
         ),

@@ -8,8 +8,8 @@ from typing import Literal
 
 from controller.dashboards import promql
 from controller.dashboards.promql import (
+    PSNR,
     Expr,
-    Match,
     WrongQuery,
     by_labels,
     count,
@@ -20,7 +20,7 @@ from controller.dashboards.promql import (
     only,
     over,
 )
-from controller.dashboards.units import COUNT, TIMES_BETTER, UNIT_OF_RESULT
+from controller.dashboards.units import COUNT, DECIBELS, TIMES_BETTER, UNIT_OF_RESULT
 from controller.metrics import names, rules
 from controller.metrics.names import Metric
 
@@ -82,10 +82,11 @@ def quality(results: Expr, unit: str) -> Expr:
     return replace(over("max", judged, *sorted(results.labels - {"metric"})), unit=unit)
 
 
-def of_quality(results: Expr, metric: Match, unit: str) -> Expr:
-    """Return only results of workloads whose quality target is in this metric, in its unit."""
-    judged = only(results, last(names.QUALITY_TARGET, metric=metric), "workload")
-    return replace(judged, unit=unit)
+def in_decibels(results: Expr) -> tuple[Expr, Expr]:
+    """Return the results of workloads whose quality target is in no decibels, and in decibels."""
+    target = last(names.QUALITY_TARGET, metric=PSNR)
+    others = replace(results, text=matched(results, "unless", target, ["workload"]))
+    return others, replace(only(results, target, "workload"), unit=DECIBELS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,11 @@ def from_totals(totals: Mapping[bytes, Total]) -> Primitives:
 
 def kernel_rows(found: Attribution, steps: int = 1, scale: float = 1.0) -> list[KernelRow]:
     """Return the kernels of a trace of some steps, largest first, their times scaled."""
-    size = updates.parameter_bytes((place.kernel, place.dtypes) for place in found.kernels)
+    learning = updates.parameter_bytes(
+        updates.Accumulated(place.dims, place.dtypes, spent.calls / steps)
+        for place, spent in found.kernels.items()
+        if place.kernel == updates.ACCUMULATED
+    )
     rows = [
         KernelRow(
             place=place,
@@ -46,17 +50,21 @@ def kernel_rows(found: Attribution, steps: int = 1, scale: float = 1.0) -> list[
             self_s=spent.self_s / steps * scale,
             total_s=spent.total_s / steps * scale,
             flops=operations.flops(place.kernel, place.dims, place.values),
-            bytes=_moved(place, size),
+            bytes=_moved(place, spent.calls / steps, learning),
         )
         for place, spent in found.kernels.items()
     ]
     return sorted(rows, key=lambda row: -row.self_s)
 
 
-def _moved(place: Place, size: int | None) -> float | None:
-    """Return the bytes that a kernel moves. size: bytes of a parameter's element."""
+def _moved(place: Place, calls: float, learning: float | None) -> float | None:
+    """Return the bytes that a call moves.
+
+    calls: of the kernel, a step. learning: bytes of the parameters that learn.
+    """
     if updates.is_update(place.kernel):
-        return updates.update_bytes(place.dims, size)
+        moved = updates.update_bytes(place.kernel, place.values, learning)
+        return moved / calls if moved else None
     return operations.input_bytes(place.kernel, place.dims, place.dtypes)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 _BYTES: Mapping[str, int] = {
     **dict.fromkeys(("double", "long int", "c10::complex<float>"), 8),
@@ -44,14 +45,15 @@ _FORWARD: Mapping[str, slice] = {
     "aten::_slow_conv2d_forward": slice(2, 0, -1),  # size of weights, stride, padding
 }
 """Convolution → position of padding, stride and dilation among the inputs that are lists."""
+MOST_ELEMENTS = 2**48
+"""Of a tensor; it bounds products of sizes that are made up."""
 PART = "aten::_slow_conv2d_backward"
 """The kernel that `aten::convolution_backward` calls where torch doesn't use oneDNN."""
 
 
 def shapes(text: str) -> list[list[int]]:
     """Return the sizes of a kernel's inputs; a list of tensors counts as its first tensor."""
-    found = json.loads(text) if text else []
-    return [_first(one) for one in found]
+    return [_first(one) for one in _listed(text)]
 
 
 def _first(value: object) -> list[int]:
@@ -65,19 +67,28 @@ def element_bytes(dtype: str) -> int | None:
     return _BYTES.get(dtype)
 
 
+def main_type(dtypes: str) -> str:
+    """Return torch's name of the first input's data type; empty if it has none."""
+    found = _listed(dtypes)
+    return found[0] if found and isinstance(found[0], str) else ""
+
+
 def main_dtype(dtypes: str) -> str:
     """Return oneDNN's name of the first input's data type; empty if it has none."""
-    found = json.loads(dtypes) if dtypes else []
-    return DTYPES.get(found[0], "") if found and isinstance(found[0], str) else ""
+    return DTYPES.get(main_type(dtypes), "")
+
+
+def values_of(values: str) -> list[str]:
+    """Return a kernel's inputs that are not tensors, each at its place; empty where it is one."""
+    return [one if isinstance(one, str) else "" for one in _listed(values)]
 
 
 def input_bytes(kernel: str, dims: str, dtypes: str) -> float | None:
     """Return the bytes of a kernel's input tensors, each once; None for a view."""
     if kernel in VIEWS or not dims:
         return None
-    kinds = json.loads(dtypes) if dtypes else []
     total = 0.0
-    for size, kind in zip(json.loads(dims), kinds, strict=False):
+    for size, kind in zip(_listed(dims), _listed(dtypes), strict=False):
         if isinstance(kind, str):
             total += elements(_first(size)) * _BYTES.get(kind, 0) if size else 0
     return total or None
@@ -102,8 +113,9 @@ def _both(factors: Sequence[Sequence[int]]) -> bool:
 
 def _lists(values: str) -> list[list[int]]:
     """Return the inputs that are lists of numbers."""
-    found = json.loads(values) if values else []
-    return [json.loads(one) for one in found if isinstance(one, str) and one.startswith("[")]
+    return [
+        json.loads(one) for one in _listed(values) if isinstance(one, str) and one.startswith("[")
+    ]
 
 
 def _convolution(sizes: Sequence[Sequence[int]], lists: Sequence[list[int]]) -> float | None:
@@ -133,8 +145,16 @@ def _convolution_backward(sizes: Sequence[Sequence[int]], values: str) -> float 
 
 
 def elements(size: Sequence[int]) -> int:
-    """Return the elements of a tensor of some size."""
+    """Return the elements of a tensor of some size; 0 if no tensor has such a size."""
     found = 1
     for number in size:
+        if not isinstance(number, int) or number < 0 or found > MOST_ELEMENTS:
+            return 0
         found *= number
     return found
+
+
+def _listed(text: str) -> list[Any]:
+    """Return what a trace lists of a kernel's inputs; nothing if it is no list."""
+    found = json.loads(text) if text else []
+    return found if isinstance(found, list) else []

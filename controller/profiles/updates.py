@@ -1,54 +1,68 @@
-"""What a fused optimizer's update moves, by the tensors that a trace names of it. Pure.
+"""What a fused optimizer's update moves, by what a trace tells of it. Pure.
 
-It reads each of its lists of tensors and writes all but the gradients, so that it is no copy: it
-has a roof of its own (`controller.contracts.peaks.UPDATE`).
+It reads the parameters, their gradients and its moments, and writes all but the gradients. A copy's
+rate is no bound for that: it has a roof of its own (`controller.contracts.peaks.UPDATE`).
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
-from controller.profiles.operations import element_bytes, elements
+from controller.profiles.operations import element_bytes, elements, main_type, shapes, values_of
 
-FUSED: Final = re.compile(r"aten::_fused_(?:sgd|adam|adamw|adagrad)_")
-"""torch's kernels, each of which updates all tensors of its lists."""
-GRADIENTS: Final = 1
-"""Index of the list that is only read."""
 ACCUMULATED: Final = "torch::autograd::AccumulateGrad"
-"""What puts a gradient into its parameter, whose data type it has. Of lists, no trace tells it."""
+"""Node of autograd that stores a parameter's gradient; its input has the parameter's size and data
+type. Traces omit the type of an update's lists of tensors, and the sizes of more than 30."""
+PASSES: Final[Mapping[str, int]] = {
+    "aten::_fused_sgd_": 3,
+    "aten::_fused_adam_": 7,
+    "aten::_fused_adamw_": 7,
+    "aten::_fused_adagrad_": 5,
+}
+"""torch's kernel → how often it reads or writes as many bytes as the parameters have."""
+MORE: Final[Mapping[str, int]] = {
+    "aten::_fused_sgd_": 4,
+    "aten::_fused_adam_": 11,
+    "aten::_fused_adamw_": 11,
+}
+"""Kernel → index of the input, momentum or amsgrad, with which it has a moment more."""
+ONE_MOMENT: Final = 2
+
+
+class Accumulated(NamedTuple):
+    """An AccumulateGrad of a trace: sizes and types of its input, as JSON, and calls a step."""
+
+    dims: str
+    dtypes: str
+    calls: float
 
 
 def is_update(kernel: str) -> bool:
     """Return whether a kernel is a fused optimizer's update."""
-    return FUSED.fullmatch(kernel) is not None
+    return kernel in PASSES
 
 
-def parameter_bytes(kernels: Iterable[tuple[str, str]]) -> int | None:
-    """Return the bytes of a parameter's element; None if nothing tells, or they differ.
+def parameter_bytes(found: Iterable[Accumulated]) -> float | None:
+    """Return the bytes of all parameters that learn; None if nothing tells, or types differ.
 
-    kernels: name and, as JSON, data types of the inputs of each kernel of the trace.
+    That is so if each gradient is stored once a step.
     """
-    found = {dtypes for kernel, dtypes in kernels if kernel == ACCUMULATED}
-    sizes = {element_bytes(kind) for dtypes in found for kind in json.loads(dtypes or "[]")[:1]}
-    return sizes.pop() if len(sizes) == 1 else None
+    found = list(found)
+    sizes = {element_bytes(main_type(one.dtypes)) for one in found}
+    count = sum(one.calls * elements(size) for one in found for size in shapes(one.dims)[:1])
+    size = sizes.pop() if len(sizes) == 1 else None
+    return size * count or None if size else None
 
 
-def update_bytes(dims: str, size: int | None) -> float | None:
-    """Return the bytes that an update reads and writes.
+def update_bytes(kernel: str, values: str, parameters: float | None) -> float | None:
+    """Return the bytes that all updates of a step read and write; None if not known.
 
-    dims: sizes of its inputs, as JSON: lists of tensors, then single numbers. size: of an element.
+    values: inputs that are not tensors, as JSON. parameters: bytes of those that learn.
     """
-    lists = [_elements(one) for one in json.loads(dims or "[]")]
-    if not size or not any(lists):
+    inputs = values_of(values)
+    at = MORE.get(kernel)
+    if parameters is None or (at is not None and at >= len(inputs)):
         return None
-    written = sum(lists) - sum(lists[GRADIENTS : GRADIENTS + 1])
-    return float(size * (sum(lists) + written))
-
-
-def _elements(tensors: object) -> int:
-    if not isinstance(tensors, list):
-        return 0
-    return sum(elements(size) for size in tensors if isinstance(size, list))
+    has_more = at is not None and inputs[at] not in ("0.", "0", "False")
+    return (PASSES[kernel] + ONE_MOMENT * has_more) * parameters

@@ -67,7 +67,7 @@ def test_peaks_are_those_that_the_profile_was_measured_by(farm: TestFarm, folder
     assert said.status == 0, said.err
     assert said.json == summary.peaks.model_dump(mode="json")
     assert summary.peaks.gemm_flops.keys() == {"f32", "bf16"}
-    assert summary.peaks.roofs.keys() == {"f32", "bf16", "copy"}
+    assert summary.peaks.roofs.keys() == {"f32", "bf16", "copy", "update"}
     shown = farm.cli("machine", "peaks").out
     for text in ("GFLOP/s", "stack torch", "matrix product, bf16"):
         assert text in shown

@@ -7,6 +7,7 @@ from controller.profiles.advising.claims import Claim, Seen, is_product, knob, s
 from controller.profiles.advising.work import above_copy
 from controller.profiles.model import LOAD, KernelRow
 from controller.profiles.parts import Part
+from controller.profiles.updates import is_update
 
 SHORT_S = 20e-6
 """A kernel below it spends much of its time on being called."""
@@ -93,7 +94,8 @@ def _faulting(seen: Seen, rule: Rule, remedy: Remedy) -> Claim | None:
 
 def _is_large(part: Part) -> bool:
     row = part.row
-    return isinstance(row, KernelRow) and (row.bytes or 0.0) > MAPPED_BYTES
+    is_kernel = isinstance(row, KernelRow) and not is_update(row.place.kernel)
+    return is_kernel and (row.bytes or 0.0) > MAPPED_BYTES
 
 
 def fragmentation(seen: Seen) -> Claim | None:
@@ -125,7 +127,9 @@ def _candidates(seen: Seen) -> str:
     moved: dict[str, float] = {}
     for part in seen.parts:
         row = part.row
-        if isinstance(row, KernelRow) and row.bytes and not is_product(part):
+        if not isinstance(row, KernelRow) or is_update(row.place.kernel):  # fused already
+            continue
+        if row.bytes and not is_product(part):
             place = row.place.module or row.place.phase or row.place.op
             moved[place] = moved.get(place, 0.0) + row.calls * row.bytes
     first = sorted(moved.items(), key=lambda item: -item[1])[:CANDIDATES]

@@ -155,6 +155,14 @@ def test_every_quality_is_in_one_column_with_metrics_of_its_unit() -> None:
     assert decibels == ["PSNR"]
 
 
+def test_a_reference_is_in_decibels_where_the_quality_is() -> None:
+    others, decibels = ratios.in_decibels(last(names.RESULT, metric="reference_accuracy"))
+    assert (others.unit, decibels.unit) == ("percentunit", "dB")
+    judged = 'max by (workload, metric) (benchfarm_quality_target{metric="PSNR"})'
+    assert f" unless on (workload) {judged}" in others.text
+    assert f" and on (workload) {judged}" in decibels.text
+
+
 def test_ratios_are_within_one_work() -> None:
     for expr in (BETTER.every, BETTER.off):
         assert re.search(r"[/+] on \(.+, work, metric\) group_left", expr.text)

@@ -257,7 +257,8 @@ async def test_a_profile_says_what_it_is_of(tmp_path: Path) -> None:
     assert lines[1] == f"knobs: {knobs}"
     assert lines[2] == (
         f"peaks: f32 100 GFLOP/s (median then 90; stack torch, {DATE}); "
-        f"copy 10.0 GB/s (median then 9.5; stack torch, {DATE})"
+        f"copy 10.0 GB/s (median then 9.5; stack torch, {DATE}); "
+        f"update 15.0 GB/s (median then 14.0; stack torch, {DATE})"
     )
     assert len(lines) == 3
     page = profile_html(read(Path(result.artefacts["profile"])), "Profile")
