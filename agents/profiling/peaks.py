@@ -23,9 +23,9 @@ SMALL = 256
 LONGEST_S = 2.0
 """Longest call: a CPU without bf16 in hardware takes minutes for the largest product."""
 TENSOR_BYTES = 256 * 2**20
-"""Of each tensor that is copied or updated: far beyond the caches."""
+"""Size of each tensor that is copied or updated: far beyond the caches."""
 PASSES = 5
-"""Of an update by SGD with momentum: parameter, gradient and moment read, two of them written."""
+"""Reads and writes of an update by SGD with momentum: three tensors read, two of them written."""
 RUNS = 8
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 

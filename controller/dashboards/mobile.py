@@ -94,8 +94,9 @@ def newest() -> dashboard.Panel:
         "Newest results",
         "The newest valid result of each phone. Single-stream gives latencies, offline gives "
         "throughput; both are worth nothing below the quality target. Of upscaled images, PSNR is "
-        "the accuracy. Reference is that of the host's own runtime on the same samples, agreement the share of answers that are the "
-        "reference's. Energy is that of a query above idle; it is empty where it is unknown.",
+        "the accuracy. Reference is that of the host's own runtime on the same samples, agreement "
+        "the share of answers that are the reference's. Energy is that of a query above idle; it "
+        "is empty where it is unknown.",
         ("name", *names.RESULT_LABELS, "model", "soc"),
         tables.Column("latency p50", _result(metric="latency_p50")),
         tables.Column("latency p90", _result(metric="latency_p90")),

@@ -113,9 +113,7 @@ def _both(factors: Sequence[Sequence[int]]) -> bool:
 
 def _lists(values: str) -> list[list[int]]:
     """Return the inputs that are lists of numbers."""
-    return [
-        json.loads(one) for one in _listed(values) if isinstance(one, str) and one.startswith("[")
-    ]
+    return [json.loads(one) for one in values_of(values) if one.startswith("[")]
 
 
 def _convolution(sizes: Sequence[Sequence[int]], lists: Sequence[list[int]]) -> float | None:

@@ -1,7 +1,7 @@
 """What a fused optimizer's update moves, by what a trace tells of it. Pure.
 
 It reads the parameters, their gradients and its moments, and writes all but the gradients. A copy's
-rate is no bound for that: it has a roof of its own (`controller.contracts.peaks.UPDATE`).
+rate is no limit for that: it has a roof of its own (`controller.contracts.peaks.UPDATE`).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from controller.contracts.facts import unit_of
-from controller.contracts.peaks import COPY, MOVING, Peaks, Roof
+from controller.contracts.peaks import COPY, MOVING, UPDATE, Peaks, Roof
 from controller.contracts.profile import ProfileOrigin, ProfileSummary
 from controller.reports.views.conditions import fact_text
 
@@ -58,9 +58,12 @@ def _identity(origin: ProfileOrigin) -> Iterator[tuple[str, str | None]]:
     yield "knobs", None if knobs is None else " ".join(f"{k}={v}" for k, v in knobs.items())
 
 
+_MOVES = {COPY: "copy", UPDATE: "fused update"}
+
+
 def rate_name(name: str) -> str:
     """Return what a peak is of. name: a data type or one of MOVING."""
-    return name if name in MOVING else f"matrix product, {name}"
+    return _MOVES.get(name) or f"matrix product, {name}"
 
 
 def rate_text(name: str, per_s: float) -> str:

@@ -60,12 +60,12 @@ def shares(profile: Profile) -> dict[str, float]:
     return {op: spent / sum(seconds.values()) for op, spent in seconds.items()}
 
 
-def is_not_misled(profile: Profile, load: str) -> bool:
-    """Return whether no headroom is above the step, and the profile is VALID beside no load."""
+def assert_not_misleading(profile: Profile, load: str) -> None:
+    """No headroom is above the step, and the profile is VALID beside no load alone."""
     summary = profile.summary
     assert summary.step_s
-    assert max(headrooms(profile)) <= summary.step_s
-    return (summary.validity == Validity.VALID) is (load == "none")
+    assert max(headrooms(profile)) <= summary.step_s, summary.reasons
+    assert (summary.validity == Validity.VALID) is (load == "none"), summary.reasons
 
 
 @pytest.mark.timeout(DRAW_S + 60)
@@ -77,7 +77,7 @@ def test_a_profile_is_valid_only_beside_no_load(
 ) -> None:
     with planted_load(load):
         profile = profiled(farm, tmp_path / str(draw), *MODELS[model])
-    assert is_not_misled(profile, load), profile.summary.reasons
+    assert_not_misleading(profile, load)
 
 
 @pytest.mark.timeout(DRAW_S + 60)
@@ -88,7 +88,7 @@ def test_threads_that_wait_for_each_other_mislead_nobody(
     """On all cores, of which one has other work, a step takes twenty times as long."""
     with planted_load("one_core"):
         profile = profiled(farm, tmp_path / str(draw), "resnet18", *IMAGES)
-    assert is_not_misled(profile, "one_core"), profile.summary.reasons
+    assert_not_misleading(profile, "one_core")
 
 
 @pytest.mark.timeout(RANDOM_DRAWS * DRAW_S)
