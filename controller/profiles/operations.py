@@ -40,7 +40,7 @@ GEMMS: Mapping[str, int] = {
     "aten::baddbmm_": 1,
 }
 """Matrix product → index of its first factor among the inputs."""
-_FORWARD: Mapping[str, slice] = {
+FORWARD: Mapping[str, slice] = {
     "aten::mkldnn_convolution": slice(None),  # padding, stride, dilation
     "aten::_slow_conv2d_forward": slice(2, 0, -1),  # size of weights, stride, padding
 }
@@ -57,9 +57,10 @@ def shapes(text: str) -> list[list[int]]:
 
 
 def _first(value: object) -> list[int]:
-    if not isinstance(value, list):
-        return []
-    return _first(value[0]) if value and isinstance(value[0], list) else value
+    while isinstance(value, list) and value and isinstance(value[0], list):
+        value = value[0]
+    known = isinstance(value, list) and all(isinstance(n, int) and n >= 0 for n in value)
+    return value if known and isinstance(value, list) else []
 
 
 def element_bytes(dtype: str) -> int | None:
@@ -95,15 +96,24 @@ def input_bytes(kernel: str, dims: str, dtypes: str) -> float | None:
 
 
 def flops(kernel: str, dims: str, values: str) -> float | None:
-    """Return the FLOPs of one call of a matrix product or convolution, else None."""
-    sizes = shapes(dims)
+    """Return the FLOPs of one call of a matrix product or convolution, else None.
+
+    None, too, of inputs that no such call has.
+    """
+    try:
+        return _flops(kernel, shapes(dims), values)
+    except (ValueError, TypeError, IndexError, ArithmeticError):
+        return None
+
+
+def _flops(kernel: str, sizes: Sequence[list[int]], values: str) -> float | None:
     if kernel in GEMMS:
         factors = sizes[GEMMS[kernel] : GEMMS[kernel] + 2]
         return 2.0 * elements(factors[0]) * factors[1][-1] if _both(factors) else None
     if kernel in ("aten::convolution_backward", PART) and len(sizes) >= 3:
         return _convolution_backward(sizes, values)
-    if kernel in _FORWARD and len(sizes) >= 2:
-        return _convolution(sizes, _lists(values)[_FORWARD[kernel]])
+    if kernel in FORWARD and len(sizes) >= 2:
+        return _convolution(sizes, _lists(values)[FORWARD[kernel]])
     return None
 
 
@@ -134,7 +144,7 @@ def _convolution(sizes: Sequence[Sequence[int]], lists: Sequence[list[int]]) -> 
 
 def _convolution_backward(sizes: Sequence[Sequence[int]], values: str) -> float | None:
     gradient, _, weights = sizes[:3]
-    listed = json.loads(values) if values else []
+    listed = values_of(values)
     if not gradient or not weights or not listed:
         return None
     wanted: list[bool] = [word.strip() == "True" for word in listed[-1].strip("[]").split(",")]
