@@ -56,7 +56,7 @@ grafana-panels: ## draw every table, stat and bar gauge by Grafana's own compone
 	@bash deploy/setup.sh --for-tests
 	@$(RUN)/pytest -m hardware tests/integration/test_grafana_panels.py
 
-profiles-under-load: ## profile beside planted load, on a machine that nobody else uses (four hours)
+profiles-under-load: ## profile beside planted load, on a machine that nobody else uses (two hours)
 	@bash deploy/setup.sh --for-tests
 	@$(RUN)/pytest -m hardware --figures tests/integration/test_profiles_under_load.py
 

@@ -1,7 +1,7 @@
 """Profiles beside planted load: none of them misleads.
 
 For a machine that nobody else uses, so only when asked for: `make profiles-under-load`. It takes
-four hours on two cores, since a profile is measured again while the machine changes its speed.
+two hours on two cores, since a profile is measured again while the machine changes its speed.
 """
 
 from __future__ import annotations
