@@ -15,7 +15,7 @@ from controller.contracts.counters import Counters, PhaseCounts
 from controller.contracts.peaks import Peaks
 from controller.contracts.profile import ProfileOrigin
 from controller.profiles.advising.advise import LEAST_SHARE, advise
-from controller.profiles.advising.fusing import FUSED, OF_COPY
+from controller.profiles.advising.fusing import FUSED, OF_COPY, OF_UPDATE
 from controller.profiles.model import KernelRow, Place, PrimitiveRow, Profile
 from controller.profiles.parts import parts_of
 from controller.reports.advice_lines import advice_lines
@@ -118,6 +118,7 @@ def tiny_products() -> Rows:
 FP32_ISLAND = convolution("head.cls", 0.15)
 AMX = {"isa": ("avx512f", "avx512_bf16", "amx_bf16")}
 PEAKS = Peaks(gemm_flops={"f32": 1e11, "bf16": 4e11}, copy_bytes=1e10)
+UPDATED = PEAKS.model_copy(update={"update_bytes": 2e10})
 EMULATED = Peaks(gemm_flops={"f32": 1e11, "bf16": 2e10}, copy_bytes=1e10)
 FROZEN = {"skip_frozen": False}
 UPDATE = kernels("aten::mul_", 0.18, phase="optimizer", bytes_=4e7)
@@ -384,6 +385,10 @@ def test_what_only_looks_like_a_fault_is_none(case: Case, rule: Rule) -> None:
             Case(UPDATE, {"fused_optimizer": False, "optimizer": "adam"}, peaks=PEAKS),
             (0.2 - 0.028 / SLOW, 0.2 - 0.028 / FAST),
         ),
+        (
+            Case(UPDATE, {"fused_optimizer": False, "optimizer": "adam"}, peaks=UPDATED),
+            (0.2 - 0.014 / OF_UPDATE[0], 0.2 - 0.014 / OF_UPDATE[1]),
+        ),
         # No optimizer that is known, and no speed of a copy: nothing tells what remains.
         (Case(UPDATE, {"fused_optimizer": False, "optimizer": "adagrad"}, peaks=PEAKS), (0.0, 0.2)),
         (Case(UPDATE, {"fused_optimizer": False, "optimizer": "adam"}), (0.0, 0.2)),
@@ -397,7 +402,13 @@ def test_what_only_looks_like_a_fault_is_none(case: Case, rule: Rule) -> None:
     ],
     ids=[
         *("peaks", "no peaks", "frozen", "threads", "malloc"),
-        *("update", "update of an unknown optimizer", "update, no peaks", "loss"),
+        *(
+            "update",
+            "update under its own peak",
+            "update of an unknown optimizer",
+            "update, no peaks",
+            "loss",
+        ),
         "page faults",
     ],
 )
