@@ -152,7 +152,7 @@ def _convolution_backward(sizes: Sequence[Sequence[int]], values: str) -> float 
     return one * sum(wanted[:2])
 
 
-def elements(size: Sequence[int]) -> int:
+def elements(size: Sequence[object]) -> int:
     """Return the elements of a tensor of some size; 0 if no tensor has such a size."""
     found = 1
     for number in size:
