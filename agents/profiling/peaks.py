@@ -12,7 +12,7 @@ import torch
 from agents.backends.protocol import TrainingBackend
 from agents.host.disturbance import CpuWatch, environment_of, objections, validity_of
 from agents.profiling.names import PEAKS
-from controller.contracts.peaks import COPY, RATES, UPDATE, Rate
+from controller.contracts.peaks import BEYOND_CACHES, COPY, RATES, UPDATE, Rate
 from controller.contracts.policy import Policy
 from controller.contracts.result import Result
 
@@ -22,8 +22,6 @@ SMALL = 256
 """Size of the product that tells how long the larger ones take."""
 LONGEST_S = 2.0
 """Longest call: a CPU without bf16 in hardware takes minutes for the largest product."""
-TENSOR_BYTES = 256 * 2**20
-"""Size of each tensor that is copied or updated: far beyond the caches."""
 PASSES = 5
 """Reads and writes of an update by SGD with momentum: three tensors read, two of them written."""
 RUNS = 8
@@ -69,16 +67,16 @@ def _product(size: int, dtype: torch.dtype) -> Rate:
 
 def copy_bytes() -> Rate:
     """Return bytes a second of a copy, read and written bytes together."""
-    source, target = torch.ones(TENSOR_BYTES // 4), torch.empty(TENSOR_BYTES // 4)
-    return _rate(2 * TENSOR_BYTES, lambda: target.copy_(source))
+    source, target = torch.ones(BEYOND_CACHES // 4), torch.empty(BEYOND_CACHES // 4)
+    return _rate(2 * BEYOND_CACHES, lambda: target.copy_(source))
 
 
 def update_bytes() -> Rate:
     """Return bytes a second of torch's fused update of one tensor, read and written together."""
-    parameter = torch.nn.Parameter(torch.ones(TENSOR_BYTES // 4))
+    parameter = torch.nn.Parameter(torch.ones(BEYOND_CACHES // 4))
     parameter.grad = torch.ones_like(parameter)
     optimizer = torch.optim.SGD([parameter], lr=1e-3, momentum=0.9, fused=True)
-    return _rate(PASSES * TENSOR_BYTES, optimizer.step)
+    return _rate(PASSES * BEYOND_CACHES, optimizer.step)
 
 
 def _rate(work: float, call: Callable[[], object]) -> Rate:

@@ -15,6 +15,8 @@ UPDATE = "update"
 """Name of the rate of a fused optimizer's update, the fastest way to change tensors in place."""
 MOVING = (COPY, UPDATE)
 """Rates of bytes; all others are of floating-point operations."""
+BEYOND_CACHES = 256 * 2**20
+"""Bytes of a tensor that no cache of these machines holds."""
 PerSecond = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 """Floating-point operations a second of a data type; of MOVING, bytes read and written a second."""
 
@@ -56,7 +58,7 @@ class MeasuredPeaks(Contract):
     conditions: dict[str, Scalar | tuple[Scalar, ...] | None] = {}
     """What the worker tells of itself and of the machine: cores that others used, steal …"""
     primitive: str | None = None
-    """The primitive of a profile that was faster than the peak, if this is its rate."""
+    """What was faster than the peak in a profile: a primitive, or an update's kernel."""
     run: str | None = None
     """The run that was profiled then."""
 
@@ -65,7 +67,8 @@ class MeasuredPeaks(Contract):
         """What measured it."""
         if self.primitive is None:
             return f"stack {self.stack}"
-        return f"primitive {self.primitive} of run {self.run}, stack {self.stack}"
+        kind = "kernel" if UPDATE in self.rates else "primitive"
+        return f"{kind} {self.primitive} of run {self.run}, stack {self.stack}"
 
 
 class Roof(Rate):

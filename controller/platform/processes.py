@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -57,6 +58,21 @@ def marked_processes(marker: str, value: str) -> Iterator[psutil.Process]:
 
 def environment_of(entry: Path) -> bytes:
     """Return a process's environment from its folder in /proc; raises OSError.
+
+    Once its first thread has ended, only the others have it.
+    """
+    try:
+        return _environment_of_thread(entry)
+    except OSError:
+        for thread in (entry / "task").iterdir():
+            if thread.name != entry.name:
+                with suppress(OSError):
+                    return _environment_of_thread(thread)
+        raise
+
+
+def _environment_of_thread(entry: Path) -> bytes:
+    """Return a thread's environment; raises OSError.
 
     It is empty for microseconds while the process becomes another program (execve); this waits.
     """
@@ -128,8 +144,9 @@ def _live_family(
 
 
 def _is_live(process: psutil.Process) -> bool:
+    """Return whether any thread lives: the others keep files and locks when the first has ended."""
     try:
-        return process.status() != psutil.STATUS_ZOMBIE
+        return process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1
     except psutil.NoSuchProcess:
         return False
 

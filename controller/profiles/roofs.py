@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
-from controller.contracts.peaks import COPY, MOVING, UPDATE, MeasuredPeaks, Peaks, Rate, Roof
+from controller.contracts.peaks import (
+    BEYOND_CACHES,
+    COPY,
+    MOVING,
+    UPDATE,
+    MeasuredPeaks,
+    Peaks,
+    Rate,
+    Roof,
+)
 from controller.profiles.model import PrimitiveRow, Profile
+from controller.profiles.updates import is_update
 
 MOST_TAPS: Final = 1000
 """Of a kernel along one dimension."""
@@ -60,19 +70,45 @@ def _best(measured: Iterable[MeasuredPeaks]) -> dict[str, MeasuredPeaks]:
     return best
 
 
-def above_roof(profile: Profile, peaks: Peaks) -> dict[str, tuple[float, PrimitiveRow]]:
-    """Return the fastest primitive of each data type that is faster than its peak, with its rate.
+class Faster(NamedTuple):
+    """What is faster than a peak of a machine."""
 
-    Rates are those of the watched steps, before times were scaled.
+    rate: float
+    """Of its work a second, in the watched steps, before times were scaled."""
+    work: str
+    """Primitive and direction, or an update's kernel."""
+    calls: float
+    """In a step."""
+
+
+def above_roof(profile: Profile, peaks: Peaks) -> dict[str, Faster]:
+    """Return the fastest work that is faster than its peak, by the peak's name.
+
+    That is a primitive, by its data type, or the optimizer's update.
     """
     scale = profile.summary.scale or 1.0
-    fastest: dict[str, tuple[float, PrimitiveRow]] = {}
-    for row in profile.primitives:
-        rate = _rate(row, scale)
-        peak = peaks.gemm_flops.get(row.dtype)
-        if peak and rate > ABOVE * peak and rate > fastest.get(row.dtype, (0.0,))[0]:
-            fastest[row.dtype] = (rate, row)
+    fastest: dict[str, Faster] = {}
+    for name, found in (*_primitives(profile, scale), *_updates(profile, scale)):
+        peak = _peak(name, peaks)
+        best = fastest[name].rate if name in fastest else 0.0
+        if peak and found.rate > max(ABOVE * peak, best):
+            fastest[name] = found
     return fastest
+
+
+def _primitives(profile: Profile, scale: float) -> Iterator[tuple[str, Faster]]:
+    for row in profile.primitives:
+        work = f"{row.primitive} {row.direction}".strip()
+        yield row.dtype, Faster(_rate(row, scale), work, row.calls)
+
+
+def _updates(profile: Profile, scale: float) -> Iterator[tuple[str, Faster]]:
+    """Yield updates that no cache can hold."""
+    for row in profile.kernels:
+        moved, watched_s = row.bytes or 0.0, row.self_s / scale
+        if is_update(row.place.kernel) and moved >= BEYOND_CACHES and watched_s:
+            rate = moved * row.calls / watched_s
+            yield UPDATE, Faster(rate, row.place.kernel, row.calls)
 
 
 def _rate(row: PrimitiveRow, scale: float) -> float:
@@ -103,7 +139,7 @@ def taps_inside(row: PrimitiveRow) -> float:
 
 
 def raised_by(profile: Profile, peaks: Peaks, run: str) -> list[MeasuredPeaks]:
-    """Return the rates by which primitives of a VALID profile raise peaks; of others, none."""
+    """Return the rates by which the work of a VALID profile raises peaks; of others, none."""
     summary = profile.summary
     if summary.validity != "VALID":
         return []
@@ -111,34 +147,44 @@ def raised_by(profile: Profile, peaks: Peaks, run: str) -> list[MeasuredPeaks]:
     return [
         MeasuredPeaks(
             rates={
-                dtype: Rate(
-                    best=rate, median=rate, runs=max(1, round(row.calls * (summary.steps or 1)))
+                name: Rate(
+                    best=found.rate,
+                    median=found.rate,
+                    runs=max(1, round(found.calls * (summary.steps or 1))),
                 )
             },
             stack=str(origin.stack if origin else None),
             date=origin.date if origin else None,
             knobs=(origin.knobs if origin else None) or {},
-            primitive=f"{row.primitive} {row.direction}".strip(),
+            primitive=found.work,
             run=run,
         )
-        for dtype, (rate, row) in above_roof(profile, peaks).items()
+        for name, found in above_roof(profile, peaks).items()
     ]
 
 
 def raises_told(raises: Iterable[MeasuredPeaks], peaks: Peaks) -> tuple[str, ...]:
     """Return a note for each peak that was raised. peaks: those before."""
     return tuple(
-        f"{one.source} reached {rate.best * 1e-9:.0f} GFLOP/s in {dtype}: the machine's peak of "
-        f"{peaks.gemm_flops[dtype] * 1e-9:.0f} is raised to it"
+        f"{one.source} reached {_told(name, rate.best)}: the machine's peak of "
+        f"{_peak(name, peaks) * 1e-9:.0f} is raised to it"
         for one in raises
-        for dtype, rate in one.rates.items()
+        for name, rate in one.rates.items()
     )
 
 
 def above_told(profile: Profile, peaks: Peaks) -> tuple[str, ...]:
-    """Return a note for each peak that a primitive exceeded, as in a profile that is not VALID."""
+    """Return a note for each peak that was exceeded, as in a profile that is not VALID."""
     return tuple(
-        f"a primitive reached {rate * 1e-9:.0f} GFLOP/s in {dtype}, above the measured peak of "
-        f"{peaks.gemm_flops[dtype] * 1e-9:.0f}: headroom is more; a VALID profile raises the peak"
-        for dtype, (rate, _) in above_roof(profile, peaks).items()
+        f"{found.work} reached {_told(name, found.rate)}, above the measured peak of "
+        f"{_peak(name, peaks) * 1e-9:.0f}: headroom is more; a VALID profile raises the peak"
+        for name, found in above_roof(profile, peaks).items()
     )
+
+
+def _told(name: str, rate: float) -> str:
+    return f"{rate * 1e-9:.0f} {'GB/s' if name == UPDATE else f'GFLOP/s in {name}'}"
+
+
+def _peak(name: str, peaks: Peaks) -> float:
+    return peaks.update_bytes or 0.0 if name == UPDATE else peaks.gemm_flops.get(name, 0.0)

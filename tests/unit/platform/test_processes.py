@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from controller.platform.locks import is_locked
 from controller.platform.processes import (
     end_all,
     end_marked,
@@ -38,6 +39,19 @@ UNCARING = f"""
 import subprocess, time
 child = subprocess.Popen(["sleep", "infinity"])
 {READY}
+"""
+HEADLESS = """
+import ctypes, fcntl, os, pathlib, threading, time
+def hold():
+    while "State:\\tZ" not in pathlib.Path(f"/proc/{os.getpid()}/status").read_text():
+        time.sleep(0.001)
+    print("ready", flush=True)
+    time.sleep(600)
+lock = os.open(HELD, os.O_CREAT | os.O_RDONLY)
+fcntl.flock(lock, fcntl.LOCK_EX)
+threading.Thread(target=hold).start()
+exit_thread = {"x86_64": 60, "aarch64": 93}[os.uname().machine]
+ctypes.CDLL(None).syscall(exit_thread, 0)
 """
 PARENT = f"""
 import subprocess, sys, time
@@ -136,6 +150,19 @@ def test_a_zombie_that_its_parent_leaves_is_not_waited_for(value: str) -> None:
         assert time.monotonic() - began < PATIENCE_S
     finally:
         parent.kill()
+
+
+def test_a_process_whose_first_thread_has_ended_is_found_and_ended(
+    value: str, tmp_path: Path
+) -> None:
+    """As every process is for a while that was killed on a busy host: it still holds its locks."""
+    lock = tmp_path / "lock"
+    process = start(HEADLESS.replace("HELD", repr(str(lock))), value)
+    assert process.status() == psutil.STATUS_ZOMBIE
+    assert is_locked(lock)
+    assert [p.pid for p in marked_processes(MARKER, value)] == [process.pid]
+    assert end_marked(MARKER, value, grace_s=0.0) == 1
+    assert not is_locked(lock)
 
 
 def test_nobody_marked(value: str) -> None:

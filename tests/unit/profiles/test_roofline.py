@@ -42,4 +42,4 @@ def test_a_peak_that_a_primitive_exceeds_is_told() -> None:
     found = under_roofline(profile(5e-3), Peaks(gemm_flops={"f32": 2e11}, copy_bytes=1e10))
     assert found.summary.headroom_s == 0
     (note,) = found.summary.notes
-    assert note.startswith("a primitive reached 400 GFLOP/s in f32, above the measured peak of 200")
+    assert note.startswith("matmul reached 400 GFLOP/s in f32, above the measured peak of 200")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.contracts.peaks import COPY, MeasuredPeaks, Rate
+from controller.contracts.peaks import COPY, UPDATE, MeasuredPeaks, Rate
 from controller.contracts.profile import ProfileSummary
 from controller.profiles.assembling import nested, primitive_rows, under_roofline
 from controller.profiles.attribution import Spent
@@ -16,9 +16,11 @@ from controller.profiles.roofs import (
     above_roof,
     peaks_of,
     raised_by,
+    raises_told,
     taps_inside,
     with_measured,
 )
+from tests.support.planted_profile import kernel
 
 BODY = (
     "cpu,matmul,{implementation},undef,src:f32::blocked:ab::f0 wei:f32::blocked:ab::f0 "
@@ -160,6 +162,43 @@ def test_a_primitive_of_a_valid_profile_raises_the_peak(
     found = under_roofline(beating, raised).summary
     assert found.headroom_s == pytest.approx(0)
     assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("call_s", "megabytes", "op", "raises"),
+    [
+        pytest.param(0.02, 600, "aten::_fused_sgd_", True, id="faster"),
+        pytest.param(0.029, 600, "aten::_fused_sgd_", False, id="within what is tolerated"),
+        pytest.param(0.004, 100, "aten::_fused_sgd_", False, id="in caches"),
+        pytest.param(0.02, 600, "aten::add_", False, id="no update"),
+    ],
+)
+def test_an_update_of_a_valid_profile_raises_its_peak(
+    call_s: float, megabytes: int, op: str, raises: bool
+) -> None:
+    row = replace(kernel(op, call_s, phase="optimizer"), bytes=megabytes * 1e6)
+    step = Profile(ProfileSummary(steps=3), (row,), ())
+    known = measured(RATE)
+    slow = known.model_copy(
+        update={"rates": {**known.rates, UPDATE: Rate(best=2e10, median=2e10, runs=8)}}
+    )
+    peaks = peaks_of([slow])
+    assert peaks
+    assert len(under_roofline(step, peaks).summary.notes) == raises
+    new = raised_by(step, peaks, "run-1")
+    assert bool(new) is raises
+    if not raises:
+        return
+    (note,) = raises_told(new, peaks)
+    assert note == (
+        "kernel aten::_fused_sgd_ of run run-1, stack None reached 30 GB/s: the machine's peak of "
+        "20 is raised to it"
+    )
+    raised = peaks_of([slow, *new])
+    assert raised
+    assert raised.update_bytes == pytest.approx(3e10)
+    assert under_roofline(step, raised).summary.notes == ()
+    assert raised_by(replace(step, summary=DISTURBED), peaks, "run-1") == []
 
 
 @pytest.mark.parametrize(
