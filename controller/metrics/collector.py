@@ -78,10 +78,18 @@ def of_devices(results: Results, devices: Mapping[str, Device]) -> Results:
 def _fleet(state: FarmState) -> Iterator[Gauge]:
     agents = {known.agent.id: known for known in state.agents}
     yield Gauge(names.AGENT_UP, (((id_,), known.online) for id_, known in agents.items()))
+    yield Gauge(names.AGENT_HOLD, ((key, 1) for known in state.agents for key in _holds(known)))
     shown = shown_names(known.labelled for known in state.devices)
     yield Gauge(names.DEVICE_INFO, ((_info(known, shown, agents), 1) for known in state.devices))
     states = (((id_, now.state.value), 1) for id_, now in state.statuses.items())
     yield Gauge(names.DEVICE_STATE, states)
+
+
+def _holds(known: RegisteredAgent) -> Iterator[tuple[str, str]]:
+    if known.draining:
+        yield known.agent.id, "drained"
+    if known.revoked:
+        yield known.agent.id, "revoked"
 
 
 def _info(
@@ -97,6 +105,7 @@ def _info(
         str(device.attribute("soc") or ""),
         str(device.virtual).lower(),
         agent.agent.host if agent else "",
+        known.agent_id,
     )
 
 

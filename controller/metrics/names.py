@@ -116,9 +116,13 @@ DEVICE_INFO = _gauge(
     "soc",
     "virtual",
     "host",
+    "agent",
 )
 DEVICE_STATE = _gauge(
-    "device_state", "1 for the device's current state, 0 for every other state.", "device", "state"
+    "device_state",
+    "Always 1; the label `state` is the device's current state.",
+    "device",
+    "state",
 )
 DEVICE_TEMPERATURE = _gauge(
     "device_temperature_celsius", "Last temperature that was read.", "device", "sensor"
@@ -130,6 +134,12 @@ DEVICE_THERMAL_STATUS = _gauge(
     "device_thermal_status", "Android's thermal status, from 0 (none) to 6 (shutdown).", "device"
 )
 AGENT_UP = _gauge("agent_up", "1 while the agent answers, 0 once its lease has expired.", "agent")
+AGENT_HOLD = _gauge(
+    "agent_hold",
+    "Always 1; the label `hold` says how a person keeps runs from the agent: drained or revoked.",
+    "agent",
+    "hold",
+)
 
 # --- queue ------------------------------------------------------------------------------------
 

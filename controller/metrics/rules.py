@@ -110,14 +110,15 @@ ALERTS = (
     ),
     Alert(
         "AgentDown",
-        f"{names.AGENT_UP} == 0",
+        f"{names.AGENT_UP} == 0 unless on(agent) {names.AGENT_HOLD}",
         "1m",
         "agent {{ $labels.agent }} is down",
         "Its lease ran out; its devices are lost, and its runs went back to the queue.",
     ),
     Alert(
         "DeviceOffline",
-        f'{names.DEVICE_STATE}{{state=~"offline|unauthorized|lost"}} == 1',
+        f'{names.DEVICE_STATE}{{state=~"offline|unauthorized|lost"}} == 1 unless on(device) '
+        f"({names.DEVICE_INFO} and on(agent) {names.AGENT_HOLD})",
         "5m",
         "device {{ $labels.device }} is {{ $labels.state }}",
         "Nothing runs on it. Runs that only it can do wait.",

@@ -177,7 +177,7 @@ class GeneratedFleet:
 
     @cached_property
     def agents(self) -> tuple[RegisteredAgent, ...]:
-        """One a host; the last one is down."""
+        """One a host; the last one is drained, and down."""
         return tuple(
             RegisteredAgent(
                 agent=Agent(
@@ -185,6 +185,7 @@ class GeneratedFleet:
                 ),
                 online=i < HOSTS - 1,
                 since=1.0,
+                draining=None if i < HOSTS - 1 else Hold(since=1.0, who="ada", why="new fans"),
             )
             for i in range(HOSTS)
         )

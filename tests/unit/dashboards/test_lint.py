@@ -75,8 +75,8 @@ def test_every_wrong_label_in_a_legend_is_found() -> None:
         ("benchfarm_run_duration_seconds", "there is no metric benchfarm_run_duration_seconds"),
         ("sum by (le) (benchfarm_run_duration_seconds_sum)", "no metric in it has the label le"),
         (
-            "benchfarm_device_battery_ratio * on (device) group_left (agent) benchfarm_device_info",
-            "no metric in it has the label agent: benchfarm_device_info",
+            "benchfarm_device_battery_ratio * on (device) group_left (state) benchfarm_device_info",
+            "no metric in it has the label state: benchfarm_device_info",
         ),
         ('{__name__="benchfarm_agent_up"}', "there is no metric"),
     ],

@@ -114,9 +114,9 @@ def test_agents_and_devices_with_their_states(box: FarmBox) -> None:
     shown = show(box)
     assert shown["benchfarm_agent_up"] == {("host-1",): 1}
     assert shown["benchfarm_device_info"] == {
-        ("cpu-1", "cpu-1", "cpu_host", "Xeon", "", "false", "host-1"): 1,
-        ("cpu-9", "cpu-9", "cpu_host", "", "", "false", "host-1"): 1,
-        ("phone-1", "phone-1", "android", "Pixel 8", "Tensor G3", "true", "host-1"): 1,
+        ("cpu-1", "cpu-1", "cpu_host", "Xeon", "", "false", "host-1", "host-1"): 1,
+        ("cpu-9", "cpu-9", "cpu_host", "", "", "false", "host-1", "host-1"): 1,
+        ("phone-1", "phone-1", "android", "Pixel 8", "Tensor G3", "true", "host-1", "host-1"): 1,
     }
     states = shown["benchfarm_device_state"]
     assert {key for key, value in states.items() if value == 1} == {
@@ -131,6 +131,20 @@ def test_agents_and_devices_with_their_states(box: FarmBox) -> None:
     assert shown["benchfarm_agent_up"] == {("host-1",): 0}
     now = {key for key, value in shown["benchfarm_device_state"].items() if value == 1}
     assert now == {("cpu-1", "lost"), ("cpu-9", "lost"), ("phone-1", "lost")}
+
+
+@pytest.mark.parametrize("hold", ["drained", "revoked"])
+def test_an_agent_that_a_person_keeps_from_runs(box: FarmBox, hold: str) -> None:
+    box.farm.register(builders.registration())
+    assert show(box)["benchfarm_agent_hold"] == {}
+    if hold == "drained":
+        box.farm.drains.begin("host-1", "ada", "new fans")
+    else:
+        box.farm.revoke("host-1", "ada", "gone for good")
+    assert show(box)["benchfarm_agent_hold"] == {("host-1", hold): 1}
+    if hold == "drained":
+        box.farm.drains.end("host-1", "ada", "done")
+        assert show(box)["benchfarm_agent_hold"] == {}
 
 
 def test_the_queue_and_how_long_its_oldest_run_waits(box: FarmBox) -> None:
