@@ -64,6 +64,8 @@ def environment_of(entry: Path) -> bytes:
     try:
         return _environment_of_thread(entry)
     except OSError:
+        if entry.stat().st_uid != os.geteuid():
+            raise
         for thread in (entry / "task").iterdir():
             if thread.name != entry.name:
                 with suppress(OSError):
