@@ -217,9 +217,10 @@ def _start_head(home: Home, head: Head, instance: str) -> Cluster:
     except BaseException:
         end_marked(FARM_MARKER, instance, grace_s=2.0, expendable=is_rays)
         remove_temp_dir(temp_dir)
-        home.cluster_file.unlink()
-        if former:
+        if former:  # replaced at once: who waits for the farm must not find it gone
             write_private(home.cluster_file, former.model_dump_json())
+        else:
+            home.cluster_file.unlink()
         raise
     return cluster
 

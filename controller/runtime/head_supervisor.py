@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from controller.contracts.errors import BenchfarmError
+from controller.contracts.errors import BenchfarmError, FarmUnavailable
 from controller.platform.locks import exclusive_in_thread, exclusive_now
 from controller.platform.programs import python_module
 from controller.platform.terminal import say
@@ -27,6 +27,8 @@ AGAIN = "again"
 FIRST_PAUSE_S = 0.5
 LOOK_S = 3.0
 """Interval of the checks for what no process's end tells."""
+SUPERFLUOUS_S = 60.0
+"""Pause after a standby that found another one."""
 AWAY_S = 15.0
 """How long a controller may be away, since Ray restarts it."""
 
@@ -108,8 +110,8 @@ class _Head:
         """Keep another process waiting to take over; start it again when it ends."""
         while True:
             standby = await asyncio.create_subprocess_exec(*python_module(HEAD_SUPERVISOR))
-            await standby.wait()
-            await asyncio.sleep(self.look_s)
+            superfluous = await standby.wait() == 0
+            await asyncio.sleep(SUPERFLUOUS_S if superfluous else self.look_s)
 
     async def _bring_up(self) -> bool:
         began = time.monotonic()
@@ -118,7 +120,12 @@ class _Head:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
         )
-        said, _ = await process.communicate()
+        communicated = asyncio.create_task(process.communicate())
+        waited_for = {communicated, self.supervision.stop}
+        await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
+        if not communicated.done():  # this is to stop: what was started is ended with the farm
+            process.terminate()
+        said, _ = await communicated
         if process.returncode == 0:
             self.supervision.say_once("")
             self.supervision.say(f"the farm is whole again after {time.monotonic() - began:.1f} s")
@@ -153,7 +160,11 @@ class _Head:
         return away or self._prometheus_away() or self._api_away()
 
     def _controller_away(self) -> str:
-        if not self.home.endpoint_file.exists() or is_listening(self.home.endpoint().address):
+        try:
+            address = self.home.endpoint().address
+        except FarmUnavailable:  # Ray has not started it yet
+            address = None
+        if address is None or is_listening(address):
             self.away_since = None
             return ""
         self.away_since = self.away_since or time.monotonic()

@@ -41,6 +41,8 @@ from controller.store.sqlite import SqliteStore
 
 SUPERVISOR = "supervisor"
 SUPERVISOR_GRACE_S = 2.0
+STARTED_AGAIN = replace(TIMINGS, restart_s=600.0)
+"""For a farm that its supervisor starts again: on a busy host, Ray alone may take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +181,10 @@ def supervisor_environment(home: Home) -> dict[str, str]:
 def _have_prometheus(home: Home, farm: FarmUp) -> None:
     """Start Prometheus unless one watches this controller; raises as `start_beside`."""
     config = home.prometheus / CONFIG
-    if running_beside(home):
-        if farm.url in config.read_text(errors="replace"):
-            return
-        end_marked(FARM_MARKER, home_mark(home, "prometheus"), grace_s=5.0)
+    if running_beside(home) and farm.url in config.read_text(errors="replace"):
+        return
+    # One that is stuck or was left behind holds the data.
+    end_marked(FARM_MARKER, home_mark(home, "prometheus"), grace_s=5.0)
     started = start_beside(home, Intervals())
     write_private(home.prometheus_process, process_of(started.process.pid).model_dump_json())
 
@@ -251,7 +253,8 @@ def _alone(home: Home, tried: str) -> Iterator[None]:
 
     Waits while a supervisor restarts the farm.
     """
-    patience = Patience(f"of {home.path}, which is being started again")
+    where = f"of {home.path}, which is being started again"
+    patience = Patience(where, timings=STARTED_AGAIN)
     seen = "another `benchfarm up` or `benchfarm down` is at work here"
     at_work = FarmUnavailable(f"{tried} in {home.path}", seen, "Wait until it has ended.")
     while True:

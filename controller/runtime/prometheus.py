@@ -31,7 +31,8 @@ from controller.platform.processes import FARM_MARKER
 from controller.runtime.health import home_mark
 from controller.runtime.home import Home
 
-START_S = 20.0
+START_S = 300.0
+"""It reads its log of the last hours first."""
 ASK_S = 10.0
 SHOWN_CHARACTERS = 300
 """Characters shown of the server's error."""

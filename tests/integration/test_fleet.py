@@ -203,16 +203,17 @@ def test_a_cut_link_and_its_return(
     fleet: Fleet, node: Host, joined: Program, figure: Figure
 ) -> None:
     sweep_id = run_on(fleet, node, "cut")
+    ended = joined.log.read_text().count(ENDED)
     here = fleet.device_of(fleet.head)
     node.cut_link()
     moved_s = seconds_until(lambda: fleet.holder(sweep_id) == here, "the head's host has the run")
     figure("seconds until a cut host's cell runs elsewhere", moved_s, "25")
     eventually(lambda: fleet.device_of(node) is None, "the host's device is gone")
-    eventually(lambda: ENDED in joined.log.read_text(), "the agent is started again")
+    eventually(lambda: joined.log.read_text().count(ENDED) > ended, "the agent is started again")
     node.restore_link()
     back_s = seconds_until(lambda: fleet.device_of(node), "the host's device is there")
     figure("seconds from a link's return to the agent's", back_s, "30")
-    assert node.processes("agents.worker") == [], "what it measured on is ended"
+    eventually(lambda: not node.processes("agents.worker"), "what it measured on is ended")
     fleet.cli("sweep", "cancel", sweep_id)
 
 

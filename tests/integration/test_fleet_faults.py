@@ -90,6 +90,7 @@ def test_a_frozen_hosts_cell_runs_elsewhere_and_its_late_result_does_not_count(
     fleet: Fleet, node: Host, joined: Program, figure: Figure
 ) -> None:
     here, there = fleet.device_of(fleet.head), fleet.device_of(node)
+    joins = joined.log.read_text().count("has joined")
     sweep_id = start_on(fleet, node, training_sweep("frozen"))
     node.freeze()
     moved_s = seconds_until(lambda: fleet.holder(sweep_id) == here, "the head's host has the run")
@@ -107,7 +108,7 @@ def test_a_frozen_hosts_cell_runs_elsewhere_and_its_late_result_does_not_count(
     node.restore_link()
     # The agent may be heard once more before its node, which the head took for dead, ends.
     back_s = seconds_until(
-        lambda: joined.log.read_text().count("has joined") == 2, "the agent joins again"
+        lambda: joined.log.read_text().count("has joined") > joins, "the agent joins again"
     )
     assert fleet.device_of(node) == there
     figure("seconds until a thawed host is back", back_s, "30")

@@ -18,10 +18,9 @@ from controller.contracts.base import Scalar
 from controller.contracts.result import Result
 from controller.contracts.sweep import Cell
 from controller.contracts.sweep_file import parse_sweep
-from controller.platform import inherited
 from controller.runtime.home import Home
 from controller.scheduling.expansion import cells_of
-from tests.support.cells import CATALOG, IPEX_HAS_BF16, run_cell
+from tests.support.cells import CATALOG, IPEX_HAS_BF16, importable_tests, run_cell
 from tests.support.validity import MET_RULES
 
 pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(1200)]
@@ -73,10 +72,7 @@ def stacks() -> Path:
 
 @pytest.fixture(scope="module", autouse=True)
 def _importable() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(ROOT))
-        # A worker inherits no such path from who started the farm; these find the builder there.
-        patch.setattr(inherited, "KEPT", inherited.KEPT | {"PYTHONPATH"})
+    with importable_tests():
         yield
 
 

@@ -8,9 +8,9 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 
 from controller.contracts.run import RunState
@@ -22,6 +22,7 @@ from controller.runtime.home import Cluster, Endpoint, Home
 from controller.runtime.lifetime import SUPERVISOR, bring_down, supervisor_environment
 from controller.runtime.supervising import HEAD_SUPERVISOR
 from tests.integration.farm import BENCHFARM, TestFarm, farm_up, training_sweep
+from tests.support.processes import is_dead
 from tests.support.waiting import eventually, seconds_until
 
 pytestmark = pytest.mark.integration
@@ -30,7 +31,7 @@ Record = Callable[[str, object], None]
 
 def supervisors(home: Home) -> set[int]:
     found = marked_processes(FARM_MARKER, home_mark(home, SUPERVISOR))
-    return {p.pid for p in found if p.is_running() and p.status() != psutil.STATUS_ZOMBIE}
+    return {p.pid for p in found if not is_dead(p)}
 
 
 def pair(home: Home) -> set[int]:
@@ -125,10 +126,11 @@ def test_up_while_the_farm_is_being_started_again_waits_for_it(own_farm: TestFar
 @pytest.mark.long
 def test_an_end_of_everything_is_said_at_once_and_nothing_waits(own_farm: TestFarm) -> None:
     """With the supervisors killed first, nobody starts it again."""
-    for pid in supervisors(own_farm.home):
-        os.kill(pid, signal.SIGSTOP)  # so that neither starts another one
-    for pid in supervisors(own_farm.home):
-        os.kill(pid, signal.SIGKILL)
+    pair(own_farm.home)
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped, neither starts another one
+        for pid in supervisors(own_farm.home):
+            with suppress(ProcessLookupError):  # one that only brought the farm up
+                os.kill(pid, number)
     (gcs,) = (p for p in own_farm.cluster.head if p.name == "gcs_server")
     os.kill(gcs.pid, signal.SIGKILL)
     # What depends on it ends soon after, and is named beside it from then on.
