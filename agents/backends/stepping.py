@@ -6,6 +6,7 @@ import resource
 import time
 from typing import TYPE_CHECKING, Generic, Protocol, runtime_checkable
 
+from agents.backends.denormals import denormal_facts
 from agents.backends.protocol import TrainingBackend
 from controller.contracts.result import Environment
 from models.training import Batch, Outputs, TrainingWorkload, loader_of
@@ -107,4 +108,4 @@ class OneProcess(Generic[Batch, Outputs]):
     def environment(self) -> Environment:
         """See Stepping.environment."""
         loaded = self._loader.facts() if self._loader else {}
-        return {**self._backend.environment(), **loaded}
+        return {**self._backend.environment(), **loaded, **denormal_facts(self.model)}

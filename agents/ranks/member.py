@@ -24,10 +24,10 @@ def run(spec: WorkerSpec, orders: Iterable[int], say: Callable[[RankMessage], No
     if place is None or not isinstance(program, TrainingProgram):
         raise TypeError("a rank needs its place and a workload that trains")
     end_with_parent()
+    backend = resolve(program.backend)(spec.job.knobs)
     workload = resolve(program.builder)(**program.arguments)
     require_shares(workload, place.ranks, spec.job.workload)
     join(place, spec.job.share, spec.job.deadline_s)
-    backend = resolve(program.backend)(spec.job.knobs)
     model, optimizer = backend.prepare(workload)
     mean = GradientMean(optimizer, place.ranks)
     say(RankReady(batch_size=workload.batch_size))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from controller.contracts.profile import ProfileOrigin, ProfileSummary
 from controller.contracts.profile_diff import Change, ChangeKind, Condition, ProfileDiff, Ratio
+from controller.profiles.advising.units import DENORMAL_SHARE
 from controller.profiles.model import PrimitiveRow, Profile
 from controller.profiles.parts import Row
 from controller.profiles.sites import Site, dtype_of, op_of, paired, sites_of
@@ -20,6 +21,8 @@ CONDITIONS = (
     *("torch", "onednn", "ipex", "python", "kernel", "microcode", "cpu_isa"),
 )
 """Facts of the environment that can change how fast the same work is done."""
+DENORMALS = "denormal_share"
+"""A fact that differs by a little from step to step."""
 TINY_S = 1e-5
 """Clocks of traces tell no less."""
 
@@ -72,7 +75,7 @@ def _changes(one: Site | None, other: Site | None) -> Iterator[_Found]:
         kind = ChangeKind.ONLY_A if one else ChangeKind.ONLY_B
         yield _Found(kind, one or nowhere, other or nowhere)
         return
-    if one.told(_work) == other.told(_work):
+    if one.same(other, _work):
         yield _Found(ChangeKind.SAME_WORK, one, other)
         return
     (reorders, rest), (reorders_b, rest_b) = one.split(), other.split()
@@ -171,6 +174,10 @@ def _conditions(one: ProfileSummary, other: ProfileSummary) -> Iterator[Conditio
     for name in CONDITIONS:
         if name != "threads" and name not in knobs[0] and told[0].get(name) != told[1].get(name):
             yield Condition(name=name, a=told[0].get(name), b=told[1].get(name))
+    shares = [facts.get(DENORMALS) for facts in told]
+    many = [isinstance(share, float) and share >= DENORMAL_SHARE for share in shares]
+    if many[0] != many[1]:
+        yield Condition(name=DENORMALS, a=shares[0], b=shares[1])
 
 
 def _notes(one: ProfileSummary, other: ProfileSummary) -> Iterator[str]:

@@ -80,6 +80,7 @@ FAULTS = {
     "island": Fault({}, "data type|_to_copy", (Rule.FALLBACK,)),
     "frozen": Fault({"skip_frozen": False}, "skip_frozen|backward", (Rule.FROZEN,)),
     "loader": Fault({}, "loading a batch", (Rule.LOADING,)),
+    "denormals": Fault({}, "denormal", (Rule.DENORMALS,)),
     "threads": Fault({"threads": 1}, "differs: threads", (Rule.THREADS,)),
     "malloc": Fault({"malloc": "glibc"}, "differs: malloc", (Rule.MALLOC,)),
 }

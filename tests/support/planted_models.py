@@ -55,8 +55,20 @@ def _in_fp32(forward: Callable[[Tensor], Tensor], given: Tensor) -> Tensor:
         return forward(given.float())
 
 
+def denormals(model: nn.Module) -> None:
+    """Have weights of a part of the products too small for all of their digits."""
+    for name, module in _products(model):
+        if any(part in name for part in ISLANDS):
+            with torch.no_grad():
+                next(module.parameters()).mul_(1e-40)
+
+
 def _nothing(_: nn.Module) -> None:
     return
+
+
+PLANTED = {"reorder": reorder, "island": island, "denormals": denormals}
+"""Faults of a model."""
 
 
 class Planted:
@@ -70,7 +82,7 @@ class Planted:
 
     def build_model(self) -> nn.Module:
         model: nn.Module = self._real.build_model()
-        {"reorder": reorder, "island": island}.get(self._fault, _nothing)(model)
+        PLANTED.get(self._fault, _nothing)(model)
         return model
 
     def batch(self, step: int) -> object:

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import Module
 from torch.optim import Optimizer
 
+from agents.backends.denormals import flush_denormals
 from agents.backends.environment import torch_environment
 from agents.backends.torch_eager.config import TorchConfig
 from controller.contracts.base import Scalar
@@ -25,6 +26,8 @@ class TorchEager:
         self._config = TorchConfig.from_knobs(knobs)
         # The launcher set OMP_NUM_THREADS; keep torch from choosing another number.
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        if self._config.flush_denormals:
+            flush_denormals()
 
     def prepare(self, workload: TrainingWorkload[Batch, Outputs]) -> tuple[Module, Optimizer]:
         """See TrainingBackend.prepare."""

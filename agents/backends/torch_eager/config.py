@@ -15,12 +15,14 @@ class TorchConfig:
     bf16: bool
     """bf16 autocast, with weights and loss in fp32; else fp32."""
     channels_last: bool
+    flush_denormals: bool
 
     @staticmethod
     def from_knobs(knobs: Mapping[str, Scalar]) -> TorchConfig:
-        """Return the stack's knobs from a cell's."""
+        """Return the stack's knobs from a cell's; a stack made of this one may have no knob for
+        denormals."""
         bf16, channels_last = (
             knobs["precision"] == "bf16",
             knobs["memory_format"] == "channels_last",
         )
-        return TorchConfig(bf16, channels_last)
+        return TorchConfig(bf16, channels_last, knobs.get("flush_denormals") is True)

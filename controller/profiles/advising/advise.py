@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from controller.contracts.advice import Advice, Advised
-from controller.profiles.advising import fusing, running, work
+from controller.profiles.advising import fusing, running, units, work
 from controller.profiles.advising.claims import Claim, Seen
 from controller.profiles.model import Profile
 
 RULES: tuple[Callable[[Seen], Claim | None], ...] = (
-    *(work.layout, work.reorders, work.fallback, work.precision, work.hidden_isa, work.frozen),
+    *(work.layout, work.reorders, work.fallback, work.precision, work.frozen),
+    *(units.hidden_isa, units.amx_unused, units.denormals),
     *(fusing.norms, fusing.relu, fusing.optimizer, fusing.loss, work.tiny),
     *(running.malloc, running.page_faults, running.fragmentation, running.threads),
-    *(running.waiting, running.loading),
+    *(running.idle_threads, running.waiting, running.loading),
 )
 LEAST_SHARE = 0.01
 """Share of the step below which nothing is advised."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from controller.contracts.advice import Remedy, Rule
+from controller.contracts.counters import PhaseCounts
 from controller.profiles.advising.claims import Claim, Seen, is_product, knob, setting, whole
 from controller.profiles.advising.work import above_copy
 from controller.profiles.model import LOAD, KernelRow
@@ -19,6 +22,8 @@ by itself."""
 MANY_FAULTS = 1000.0
 """Page faults a step, 4 MiB: models that reuse their memory have a few dozen."""
 NO_PHASE = "no phase"
+IDLE = 0.25
+"""Share of the threads' time in a phase from which they are told to sleep there."""
 CANDIDATES = 3
 """Candidates for fusing that are named."""
 
@@ -42,6 +47,55 @@ def threads(seen: Seen) -> Claim | None:
     found = seen.where(lambda part: bool(part.row.place.op) and part.row.place.phase != LOAD)
     high = 1 - min(has, usable) / max(has, usable)
     return Claim(Rule.THREADS, f"threads {has}, cores {usable}", remedy, whole(found, high=high))
+
+
+def idle_threads(seen: Seen) -> Claim | None:
+    """Phases in which threads sleep while others work; at most, all share the work evenly.
+
+    OpenMP's threads spin before they sleep, libgomp's for milliseconds after each parallel region,
+    and CPU time has that as work: threads idle for as long as is told here, or longer. Nothing is
+    told where other processes took the cores.
+    """
+    counters, has = seen.summary.counters, seen.origin.threads
+    logical = seen.origin.environment.get("affinity")
+    cores = min(has or 1, len(logical) if isinstance(logical, tuple) and logical else has or 1)
+    if cores < 2 or counters is None or counters.notes:
+        return None
+    found = {p.phase: idle for p in counters.phases if (idle := _idle(seen, p, cores))}
+    if not found:
+        return None
+    core_s = {name: idle.share * cores * idle.seconds for name, idle in found.items()}
+    most = max(core_s, key=lambda name: core_s[name])
+    told = (
+        f"threads sleep for {sum(core_s.values()) * 1000:.3g} ms of a core in a step, most in "
+        f"{most or NO_PHASE}, where {(1 - found[most].share) * cores:.1f} of {cores} work; those "
+        "that spin count as working"
+    )
+    remedy = setting(
+        "give all threads work there: larger batches, or operators that use every thread"
+    )
+    parts = seen.where(lambda part: part.row.place.phase in found and not part.row.place.waits)
+    shares = {
+        i: (0.0, min(found[seen.parts[i].row.place.phase].share, 1 - 1 / cores)) for i in parts
+    }
+    return Claim(Rule.IDLE_THREADS, told, remedy, shares)
+
+
+class _Idle(NamedTuple):
+    """Threads that sleep in a phase: the share of their time, and of how many seconds."""
+
+    share: float
+    seconds: float
+
+
+def _idle(seen: Seen, phase: PhaseCounts, cores: int) -> _Idle | None:
+    """Return how threads sleep in a phase, without calls that wait; None if hardly, or to load."""
+    waits = seen.where(lambda part: part.row.place.waits and part.row.place.phase == phase.phase)
+    working_s = phase.seconds - seen.seconds(waits)
+    if working_s <= 0 or phase.phase == LOAD:
+        return None
+    share = 1 - (phase.user_s + phase.system_s) / (cores * working_s)
+    return _Idle(share, working_s) if share >= IDLE else None
 
 
 def malloc(seen: Seen) -> Claim | None:

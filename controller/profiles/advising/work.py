@@ -59,7 +59,7 @@ def reorders(seen: Seen) -> Claim | None:
     remedy = setting("keep tensors in the layout and type in which the next primitive reads them")
     if seen.knobs.get("ipex_optimize") is False:
         remedy = knob("ipex_optimize", value=True)
-    told = f"{seen.calls(found):g} reorders compute nothing{_largest(seen, found)}"
+    told = f"{seen.calls(found):g} reorders compute nothing{largest(seen, found)}"
     return Claim(Rule.REORDERS, told, remedy, whole(found))
 
 
@@ -69,14 +69,14 @@ def fallback(seen: Seen) -> Claim | None:
     high = _gain_of_bf16(seen, unknown=1.0)
     if not seen.is_bf16 or not found or high <= 0:
         return None
-    told = f"{seen.calls(found):g} products run in fp32{_largest(seen, found)}"
+    told = f"{seen.calls(found):g} products run in fp32{largest(seen, found)}"
     remedy = setting("let these operations run in bf16: cast their inputs, or widen autocast")
     return Claim(Rule.FALLBACK, told, remedy, whole(found, high=high))
 
 
 def precision(seen: Seen) -> Claim | None:
     """Matrix products in fp32 on a CPU that multiplies bf16; by AVX-512 BF16, twice as fast."""
-    isa = _words(seen.origin.environment.get("isa"))
+    isa = words(seen.origin.environment.get("isa"))
     units = [name for name in ("amx_bf16", "avx512_bf16") if name in isa]
     found = seen.products.get("f32", [])
     high = _gain_of_bf16(seen, unknown=0.5)
@@ -95,18 +95,6 @@ def _gain_of_bf16(seen: Seen, unknown: float) -> float:
     """Return the share of fp32's time that bf16 saves at measured peaks, else `unknown`."""
     fp32, bf16 = seen.peak("f32"), seen.peak("bf16")
     return unknown if fp32 is None or bf16 is None else max(0.0, 1 - fp32 / bf16)
-
-
-def hidden_isa(seen: Seen) -> Claim | None:
-    """Primitives under a limit of oneDNN's instruction sets; at most what is above the roof."""
-    settings = _words(seen.origin.environment.get("settings"))
-    limit = next((one for one in settings if one.startswith("ONEDNN_MAX_CPU_ISA=")), None)
-    if limit is None or limit.partition("=")[2].upper() in ("DEFAULT", "ALL"):
-        return None
-    found = seen.where(lambda part: isinstance(part.row, PrimitiveRow) and is_product(part))
-    shares = {i: (0.0, above_roof(seen.parts[i])) for i in found}
-    remedy = setting("unset ONEDNN_MAX_CPU_ISA")
-    return Claim(Rule.HIDDEN_ISA, f"{limit} limits {len(found)} kinds of product", remedy, shares)
 
 
 def frozen(seen: Seen) -> Claim | None:
@@ -165,18 +153,19 @@ def above_copy(seen: Seen, part: Part) -> float:
     return max(0.0, 1 - row.calls * row.bytes / peak / part.seconds)
 
 
-def _words(fact: object) -> tuple[str, ...]:
+def words(fact: object) -> tuple[str, ...]:
+    """Return the words of a fact that is a text or a list; none of any other."""
     if isinstance(fact, str):
         return tuple(fact.split())
     return tuple(map(str, fact)) if isinstance(fact, tuple) else ()
 
 
-def _largest(seen: Seen, found: Iterable[int]) -> str:
+def largest(seen: Seen, found: Iterable[int]) -> str:
     """Return where most time of some parts goes, in words."""
-    largest = max(found, key=lambda i: seen.parts[i].seconds, default=None)
-    if largest is None:
+    first = max(found, key=lambda i: seen.parts[i].seconds, default=None)
+    if first is None:
         return ""
-    row = seen.parts[largest].row
+    row = seen.parts[first].row
     where = " of ".join(filter(None, (row.place.phase, row.place.module)))
     typed = f" ({dtype_of(row)})" if dtype_of(row) else ""
     return f", most in {where}{typed}" if where else ""

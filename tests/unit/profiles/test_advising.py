@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.host.launch import WITHOUT_AMX
 from controller.contracts.advice import Advised, Rule
 from controller.contracts.base import Scalar
 from controller.contracts.counters import Counters, PhaseCounts
@@ -16,6 +17,7 @@ from controller.contracts.peaks import Peaks
 from controller.contracts.profile import ProfileOrigin
 from controller.profiles.advising.advise import LEAST_SHARE, advise
 from controller.profiles.advising.fusing import FUSED, OF_COPY, OF_UPDATE
+from controller.profiles.advising.units import LEFT_TO_ONEDNN
 from controller.profiles.model import KernelRow, Place, PrimitiveRow, Profile
 from controller.profiles.parts import parts_of
 from controller.reports.advice_lines import advice_lines
@@ -96,6 +98,14 @@ def counted(minor_faults: float, system_s: float = 0.1) -> Counters:
     return Counters(steps=3, phases=(busy, quiet))
 
 
+def unevenly(cpu_s: float, loss_s: float = 0.2, notes: tuple[str, ...] = ()) -> Counters:
+    """Return what was counted in a step whose loss has used so much CPU time in 0.2 s."""
+    forward, backward = counted(20.0).phases
+    told = {"phase": "loss", "seconds": loss_s, "user_s": cpu_s, "system_s": 0.0}
+    loss = forward.model_copy(update=told)
+    return Counters(steps=3, phases=(forward, loss, backward), notes=notes)
+
+
 def reorders(layout: str, seconds: float) -> Rows:
     return [
         replace(primitive(row.place, "reorder", seconds, direction="", calls=9.0), layout=layout)
@@ -117,10 +127,37 @@ def tiny_products() -> Rows:
 
 FP32_ISLAND = convolution("head.cls", 0.15)
 AMX = {"isa": ("avx512f", "avx512_bf16", "amx_bf16")}
+LIMITED = {"settings": tuple(f"{name}={value}" for name, value in WITHOUT_AMX.items())}
+HOLLOW: Facts = {
+    "isa": ("avx512f", "avx512_bf16"),
+    "isa_unusable": ("amx_bf16", "amx_tile"),
+    **LIMITED,
+}
+"""A virtual machine that announces AMX without its tiles, where benchfarm sets the limit."""
+ASK = (
+    "ask for AMX's tiles: another type of virtual machine, or CPUID leaves 1DH and 1EH from its "
+    "host"
+)
+SHAPES = "have channels in multiples of 32, as AMX's tiles do; ONEDNN_VERBOSE=dispatch says why not"
 PEAKS = Peaks(gemm_flops={"f32": 1e11, "bf16": 4e11}, copy_bytes=1e10)
 UPDATED = PEAKS.model_copy(update={"update_bytes": 2e10})
 EMULATED = Peaks(gemm_flops={"f32": 1e11, "bf16": 2e10}, copy_bytes=1e10)
 FROZEN = {"skip_frozen": False}
+
+
+def in_bf16(seconds: float, implementation: str, bytes_: float | None = None, **sizes: int) -> Rows:
+    """Return a convolution in bf16 of some implementation."""
+    kernel_row, row = convolution("head.cls", seconds, dtype="bf16", implementation=implementation)
+    assert isinstance(row, PrimitiveRow)
+    return [kernel_row, replace(row, bytes=bytes_, parameters=sizes)]
+
+
+WITHOUT = "brg_conv_fwd:avx512_core_bf16"
+WITH = "brg_conv_fwd:avx10_1_512_amx"
+ON_AMX = [
+    replace(row, implementation=WITH) if isinstance(row, PrimitiveRow) else row
+    for row in clean_step(bf16=True)
+]
 UPDATE = kernels("aten::mul_", 0.18, phase="optimizer", bytes_=4e7)
 """Beside it, 20 ms of other kernels."""
 LOSS = [
@@ -161,6 +198,36 @@ FAULTS: Mapping[str, tuple[Case, Rule, str]] = {
         Case(facts={"settings": ("ONEDNN_MAX_CPU_ISA=SSE41",)}),
         Rule.HIDDEN_ISA,
         "unset ONEDNN_MAX_CPU_ISA",
+    ),
+    "instruction set hidden from a CPU without AMX's tiles": (
+        Case(facts={**HOLLOW, "settings": ("ONEDNN_MAX_CPU_ISA=AVX2",)}),
+        Rule.HIDDEN_ISA,
+        "set ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16: more ends in SIGILL without AMX's tiles",
+    ),
+    "AMX hidden by the hypervisor": (
+        Case(in_bf16(0.3, WITHOUT, bytes_=1e8), facts=HOLLOW, bf16=True, peaks=PEAKS),
+        Rule.HIDDEN_ISA,
+        ASK,
+    ),
+    "AMX unused": (
+        Case(in_bf16(0.3, WITHOUT), facts=AMX, bf16=True),
+        Rule.AMX_UNUSED,
+        SHAPES,
+    ),
+    "denormals": (
+        Case(knobs={"flush_denormals": False}, facts={"denormal_share": 0.002}),
+        Rule.DENORMALS,
+        "flush_denormals=true",
+    ),
+    "denormals, no knob": (
+        Case(facts={"denormal_share": 0.5}),
+        Rule.DENORMALS,
+        "call torch.set_flush_denormal(True) before the first operation",
+    ),
+    "idle threads": (
+        Case(kernels("aten::sort", 0.2, phase="loss"), counters=unevenly(0.22)),
+        Rule.IDLE_THREADS,
+        "give all threads work there: larger batches, or operators that use every thread",
     ),
     "unfrozen frozen stage": (
         Case(convolution("backbone.body.layer1.0.conv1", 0.1, "backward"), FROZEN),
@@ -320,6 +387,70 @@ ALIKE: Mapping[str, tuple[Case, Rule]] = {
         Case(facts={"settings": ("ONEDNN_MAX_CPU_ISA=DEFAULT",)}),
         Rule.HIDDEN_ISA,
     ),
+    "a limit that keeps oneDNN from tiles that are hidden, in fp32": (
+        Case(facts=HOLLOW, peaks=PEAKS),
+        Rule.HIDDEN_ISA,
+    ),
+    "hidden tiles, nothing told of what moves": (
+        Case(in_bf16(0.3, WITHOUT, bytes_=1e8), facts=HOLLOW, bf16=True),
+        Rule.HIDDEN_ISA,
+    ),
+    "AMX used": (Case(in_bf16(0.3, WITH), facts=AMX, bf16=True), Rule.HIDDEN_ISA),
+    "bf16 on a CPU without AMX": (
+        Case(in_bf16(0.3, WITHOUT), facts={"isa": ("avx512_bf16",)}, bf16=True),
+        Rule.AMX_UNUSED,
+    ),
+    "bf16 with AMX's tiles hidden": (
+        Case(in_bf16(0.3, WITHOUT), facts=HOLLOW, bf16=True),
+        Rule.AMX_UNUSED,
+    ),
+    "bf16 under a limit of one's own": (
+        Case(in_bf16(0.3, WITHOUT), facts={**AMX, **LIMITED}, bf16=True),
+        Rule.AMX_UNUSED,
+    ),
+    "products in fp32 with AMX": (Case(facts=AMX), Rule.AMX_UNUSED),
+    "few denormals": (
+        Case(knobs={"flush_denormals": False}, facts={"denormal_share": 0.0009}),
+        Rule.DENORMALS,
+    ),
+    "denormals that are flushed": (
+        Case(knobs={"flush_denormals": True}, facts={"denormal_share": 0.5}),
+        Rule.DENORMALS,
+    ),
+    "threads that hardly idle": (
+        Case(kernels("aten::sort", 0.2, phase="loss"), counters=unevenly(0.31)),
+        Rule.IDLE_THREADS,
+    ),
+    "one thread": (
+        Case(kernels("aten::sort", 0.2, phase="loss"), threads=1, counters=unevenly(0.1)),
+        Rule.IDLE_THREADS,
+    ),
+    "a core for two threads": (
+        Case(
+            kernels("aten::sort", 0.2, phase="loss"),
+            facts={"affinity": (0,)},
+            counters=unevenly(0.2),
+        ),
+        Rule.IDLE_THREADS,
+    ),
+    "threads that others kept from their cores": (
+        Case(
+            kernels("aten::sort", 0.2, phase="loss"), counters=unevenly(0.2, notes=("disturbed",))
+        ),
+        Rule.IDLE_THREADS,
+    ),
+    "threads while all wait": (
+        Case(
+            [
+                *kernels("aten::sort", 0.1, phase="loss"),
+                KernelRow(
+                    place=Place(phase="loss", kernel="sleep"), calls=1, self_s=0.1, total_s=0.1
+                ),
+            ],
+            counters=unevenly(0.2),
+        ),
+        Rule.IDLE_THREADS,
+    ),
     "all stages learn": (
         Case(
             convolution("backbone.body.layer1.0.conv1", 0.1, "backward"),
@@ -416,6 +547,88 @@ def test_intervals(case: Case, seconds: tuple[float, float]) -> None:
     first = advise(_without_fused(case)).advice[0]
     assert (first.low_s, first.high_s) == pytest.approx(seconds)
     assert first.predicted_s == pytest.approx(sum(seconds) / 2)
+
+
+@pytest.mark.parametrize(
+    ("case", "rule", "seconds"),
+    [
+        # 100 MB are moved in 10 ms at 10 GB/s, and nothing tells how fast AMX would be.
+        (
+            Case(in_bf16(0.3, WITHOUT, bytes_=1e8), facts=HOLLOW, bf16=True, peaks=PEAKS),
+            Rule.HIDDEN_ISA,
+            (0.0, 0.29),
+        ),
+        # Depthwise convolutions have no work for tiles; of the clean step, 0.4 s are convolutions.
+        (
+            Case(in_bf16(0.3, WITHOUT, g=32, ic=32, oc=32), facts=AMX, bf16=True),
+            Rule.AMX_UNUSED,
+            (0.0, 0.4),
+        ),
+        # Of 2 threads, 1.1 worked in a loss of 0.2 s, of which the clean step has 10 ms.
+        (
+            Case(kernels("aten::sort", 0.19, phase="loss"), counters=unevenly(0.22)),
+            Rule.IDLE_THREADS,
+            (0.0, 0.45 * 0.2),
+        ),
+        # No phase has a thread and a half to spare of two: one always works.
+        (
+            Case(kernels("aten::sort", 0.19, phase="loss"), counters=unevenly(0.05)),
+            Rule.IDLE_THREADS,
+            (0.0, 0.5 * 0.2),
+        ),
+        # All that computes: not the 2 ms that torch has around oneDNN's convolutions.
+        (Case(facts={"denormal_share": 0.5}), Rule.DENORMALS, (0.0, 0.48)),
+        # AVX-512 and AMX take denormal factors in bf16 for zero by themselves.
+        (
+            Case(facts={"denormal_share": 0.5, "isa": ("avx512_bf16",)}, bf16=True),
+            Rule.DENORMALS,
+            (0.0, 0.03),
+        ),
+        # Nor do products in fp32 take longer for them on an EPYC.
+        (
+            Case(facts={"denormal_share": 0.5, "cpu_vendor": "AuthenticAMD"}),
+            Rule.DENORMALS,
+            (0.0, 0.03),
+        ),
+    ],
+    ids=[
+        *("hidden AMX", "AMX unused", "idle", "idle at most"),
+        *("denormals", "denormals in bf16", "denormals on an EPYC"),
+    ],
+)
+def test_intervals_of_units(case: Case, rule: Rule, seconds: tuple[float, float]) -> None:
+    (found,) = (advice for advice in advise(planted(case)).advice if advice.rule is rule)
+    assert (found.low_s, found.high_s) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("settings", [LIMITED["settings"], (), ("ONEDNN_MAX_CPU_ISA=AVX2",)])
+@pytest.mark.parametrize("bf16", [False, True])
+def test_a_limit_that_prevents_sigill_is_never_to_be_unset(
+    settings: tuple[str, ...], bf16: bool
+) -> None:
+    """OneDNN dies of SIGILL without it, where a hypervisor hides AMX's tiles."""
+    case = Case(
+        in_bf16(0.3, WITHOUT, bytes_=1e8),
+        facts={**HOLLOW, "settings": settings},
+        bf16=bf16,
+        peaks=PEAKS,
+    )
+    found = advise(planted(case)).advice
+    assert [str(a.remedy) for a in found if "unset" in str(a.remedy)] == []
+    assert Rule.HIDDEN_ISA in [advice.rule for advice in found]
+
+
+def test_the_limit_is_that_of_the_launcher() -> None:
+    assert WITHOUT_AMX == {"ONEDNN_MAX_CPU_ISA": LEFT_TO_ONEDNN}
+
+
+def test_evidence_of_idle_threads_has_the_phase_that_idles_most() -> None:
+    case = Case(kernels("aten::sort", 0.19, phase="loss"), counters=unevenly(0.22))
+    (found,) = advise(planted(case)).advice
+    assert found.evidence == (
+        "threads sleep for 180 ms of a core in a step, most in loss, where 1.1 of 2 work; those "
+        "that spin count as working"
+    )
 
 
 def test_lines_have_change_seconds_interval_and_evidence() -> None:

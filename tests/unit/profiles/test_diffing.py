@@ -187,6 +187,18 @@ def test_conditions_that_differ_are_named(given_b: dict[str, object], line: str)
     assert not is_same(found)
 
 
+@pytest.mark.parametrize(("share", "is_told"), [(0.02, True), (1e-4, False), (None, False)])
+def test_denormal_numbers_are_named_if_there_are_many(share: float | None, is_told: bool) -> None:
+    clean = profile(step())
+    assert clean.summary.origin
+    facts = {"environment": {"denormal_share": share}}
+    origin = clean.summary.origin.model_copy(update=facts)
+    other = replace(clean, summary=clean.summary.model_copy(update={"origin": origin}))
+    lines = answer_lines(diff(clean, other), 3)
+    assert ("differs: denormal_share not known → 0.02" in lines) is is_told
+    assert is_same(diff(clean, other)) is not is_told
+
+
 def test_a_profile_against_itself_has_no_difference() -> None:
     found = diff(profile(step()), profile(step()))
     assert is_same(found)
