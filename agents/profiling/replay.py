@@ -25,7 +25,7 @@ from agents.profiling.capture import flush
 from agents.profiling.layers import layer_call
 from agents.profiling.names import TASKS, TIMES
 from controller.contracts.policy import Policy
-from controller.contracts.replay import OPAQUE, KernelReplay, LayerReplay, Replay, Replayed
+from controller.contracts.replay import CHOSEN, OPAQUE, KernelReplay, LayerReplay, Replay, Replayed
 from controller.contracts.result import Result
 from controller.profiles.marks import REPLAY
 from controller.stats.order_statistics import is_known, samples_outside
@@ -196,11 +196,21 @@ def _with_gradients(run: Callable[[], Any], arguments: list[Any]) -> Callable[[]
 
 def _argument(dims: list[int], strides: list[int], dtype: str, value: str) -> Any:  # noqa: ANN401
     """Return an input like the recorded one; None if it was not given."""
+    if dtype.startswith(f"{CHOSEN} "):
+        return _convolved(_argument(dims, strides, dtype.removeprefix(f"{CHOSEN} "), value))
     if dtype.startswith(f"{OPAQUE} "):
         return _argument(dims, strides, dtype.removeprefix(f"{OPAQUE} "), value).to_mkldnn()
     if dtype in _DTYPES and (dims or not value):
         return _tensor(dims, strides, _DTYPES[dtype])
     return ast.literal_eval(value) if value else None
+
+
+def _convolved(images: torch.Tensor) -> torch.Tensor:
+    """Return images, or volumes, as oneDNN lays them out behind a convolution of each channel."""
+    channels, spatial = images.shape[1], images.dim() - 2
+    each = torch.ones([channels, 1, *[1] * spatial], dtype=images.dtype).to_mkldnn()
+    convolve = torch.conv2d if spatial == 2 else torch.conv3d
+    return convolve(images.to_mkldnn(), each, groups=channels)
 
 
 def _tensor(dims: list[int], strides: list[int], dtype: torch.dtype) -> torch.Tensor:

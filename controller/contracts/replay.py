@@ -7,6 +7,7 @@ from typing import Final, Literal
 from controller.contracts.base import Contract
 
 OPAQUE: Final = "mkldnn"
+CHOSEN: Final = "convolved"
 
 
 class KernelReplay(Contract):
@@ -17,7 +18,8 @@ class KernelReplay(Contract):
     dims: str
     strides: str
     dtypes: str
-    """Names as in traces; OPAQUE before one: the tensor is given to oneDNN first."""
+    """Names as in traces; OPAQUE before one: the tensor is given to oneDNN first.
+    CHOSEN: so, and laid out as oneDNN chooses for a convolution."""
     values: str
     trains: bool = False
     """Whether gradients are on as it is called: torch then has oneDNN train (FWD_D)."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import prod
 
 from controller.contracts.replay import KernelReplay
+from controller.profiles.fused_replays import Task, fused_convolution, fused_deconvolution
 from controller.profiles.model import PrimitiveRow
 from controller.profiles.opaque_replays import OPAQUE_MAKERS
 from controller.profiles.primitive import SPATIAL, Memory, Primitive, primitive_of
+from controller.profiles.product_replays import inner_product, matmul
 from controller.profiles.replay_arguments import (
     NO_TYPE,
     Argument,
@@ -72,14 +73,14 @@ def task_of(primitive: Primitive) -> KernelReplay:
     """Return the kernel that runs a primitive; raises NotReplayable."""
     if not primitive.engine.startswith("cpu"):
         raise NotReplayable(f"it ran on engine {primitive.engine}")
-    if primitive.post_ops and primitive.kind != "convolution":
-        raise NotReplayable(f"no kernel of torch has its post-operations {primitive.post_ops}")
     makers = {
         "convolution": _convolution,
         "deconvolution": _convolution,
-        "inner_product": _inner_product,
-        "matmul": _matmul,
+        "inner_product": inner_product,
+        "matmul": matmul,
     }
+    if primitive.post_ops and primitive.kind not in makers:
+        raise NotReplayable(f"no kernel of torch has its post-operations {primitive.post_ops}")
     if primitive.kind == "reorder":
         raise NotReplayable("no kernel that was replayed has this reorder")
     try:
@@ -109,7 +110,7 @@ def _sane_bytes(primitive: Primitive) -> float:
     return size
 
 
-def _convolution(primitive: Primitive) -> tuple[str, list[Argument]]:
+def _convolution(primitive: Primitive) -> Task:
     p, transposed = primitive.parameters, primitive.kind == "deconvolution"
     axes = [axis for axis in SPATIAL if any(f"{end}{axis}" in p for end in "iok")]
     groups = p.get("g", 1)
@@ -132,8 +133,10 @@ def _convolution(primitive: Primitive) -> tuple[str, list[Argument]]:
     if primitive.direction in ("FWD_D", "FWD_I"):
         bias = tensor([p["oc"]], dtype) if biased else Argument()
         if primitive.post_ops:
-            return _fused(primitive, [src, wei, bias], window, groups)
+            return _fused(primitive, [src, wei, bias], found, how, last=last)
         return "aten::convolution", [src, wei, bias, *how]
+    if primitive.post_ops:
+        raise NotReplayable(f"no kernel of torch has its post-operations {primitive.post_ops}")
     wanted = {"BWD_D": [True, False, False], "BWD_W": [False, True, biased]}
     if primitive.direction not in wanted:
         raise NotReplayable(f"its propagation {primitive.propagation} is not known")
@@ -143,15 +146,20 @@ def _convolution(primitive: Primitive) -> tuple[str, list[Argument]]:
 
 
 def _fused(
-    primitive: Primitive, tensors: list[Argument], window: list[Argument], groups: int
-) -> tuple[str, list[Argument]]:
-    """Return a convolution with ReLU behind it; raises NotReplayable for other post-operations."""
-    name = primitive.post_ops.split(":")[0].removeprefix("eltwise_")
-    if name != "relu" or "+" in primitive.post_ops or primitive.kind != "convolution":
-        raise NotReplayable(f"no kernel of torch has its post-operations {primitive.post_ops}")
-    stride, padding, dilation = window
-    settings = [padding, stride, dilation, value(groups), value("relu"), values([]), value("")]
-    return "mkldnn::_convolution_pointwise", [*tensors, *settings]
+    primitive: Primitive,
+    tensors: list[Argument],
+    found: list[int],
+    how: list[Argument],
+    *,
+    last: bool,
+) -> Task:
+    """Return a convolution or deconvolution with post-operations; raises NotReplayable."""
+    stride, padding, dilation, _, beyond, groups = how
+    if primitive.kind == "deconvolution":
+        settings = [padding, beyond, stride, dilation, groups]
+        return fused_deconvolution(primitive, tensors, settings)
+    settings = [padding, stride, dilation, groups]
+    return fused_convolution(primitive, tensors, found, settings, last=last)
 
 
 def _output_padding(p: Mapping[str, int], axes: Iterable[str], *, transposed: bool) -> list[int]:
@@ -174,37 +182,6 @@ def _output_padding(p: Mapping[str, int], axes: Iterable[str], *, transposed: bo
     ):
         raise NotReplayable("its padding is not the same at both ends")
     return beyond
-
-
-def _inner_product(primitive: Primitive) -> tuple[str, list[Argument]]:
-    p, dtype = primitive.parameters, dtype_of(primitive)
-    width = p["ic"] * prod(p.get(f"i{axis}", 1) for axis in SPATIAL)
-    source, kernel, found = [p["mb"], width], [p["oc"], width], [p["mb"], p["oc"]]
-    if primitive.direction == "BWD_D":
-        return "aten::mm", [tensor(found, dtype), tensor(kernel, dtype)]
-    if primitive.direction == "BWD_W":
-        return "aten::mm", [tensor(found[::-1], dtype, (1, p["oc"])), tensor(source, dtype)]
-    bias = tensor([p["oc"]], dtype) if has_bias(primitive) else Argument()
-    settings = [value("none"), values([]), value("")]
-    tensors = [tensor(source, dtype), tensor(kernel, dtype), bias]
-    return "mkldnn::_linear_pointwise", [*tensors, *settings]
-
-
-def _matmul(primitive: Primitive) -> tuple[str, list[Argument]]:
-    p, dtype = primitive.parameters, dtype_of(primitive)
-    if has_bias(primitive) and p["b"] > 1:
-        raise NotReplayable("no kernel of torch adds a bias to batches of products")
-    tags = {m.role: m.tag for m in primitive.memory}
-    batch = [p["b"]] if p["b"] > 1 else []
-    sides = []
-    for role, rows, columns in (("src", p["m"], p["k"]), ("wei", p["k"], p["n"])):
-        tag = tags.get(role, "")
-        turned = tag[-2:] == tag[-2:][::-1] or sorted(tag) != list(tag)
-        strides = [rows * columns, *((1, rows) if turned and len(tag) > 1 else (columns, 1))]
-        sides.append(tensor([*batch, rows, columns], dtype, strides[-len(batch) - 2 :]))
-    if has_bias(primitive):
-        return "aten::addmm", [tensor([p["n"]], dtype), *sides]
-    return "aten::bmm" if batch else "aten::mm", sides
 
 
 def _is_channels_last(memory: Iterable[Memory]) -> bool:

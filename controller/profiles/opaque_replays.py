@@ -1,6 +1,8 @@
 """Primitives that torch runs by oneDNN on tensors given to it (`to_mkldnn`), and LSTM layers. Pure.
 
-Such tensors follow the order of their sizes: a primitive of another layout is not replayed.
+Such tensors follow the order of their sizes. Those of a few other layouts come out of a convolution
+of such a tensor, whose layout oneDNN chooses; whether it is the log's shows only when it is run. A
+primitive of yet another layout is not replayed.
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ from controller.profiles.replay_arguments import (
 MOST_DIMENSIONS: Final = 5
 """Of tensors that torch gives to oneDNN."""
 _AXES: Final = "abcde"
+_CHOSEN: Final[Mapping[str, int]] = {"aBcd8b": 4, "aBcd16b": 4, "acdeb": 5}
+"""Layouts that oneDNN chooses for a convolution of each channel by itself → dimensions."""
+_NUMBER: Final = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?(e[-+]?[0-9]{1,2})?")
 _SIZES: Final = re.compile(r"[0-9]{1,12}(x[0-9]{1,12})*")
 _ELTWISE: Final[Mapping[str, str]] = {
     "eltwise_relu": "aten::relu",
@@ -49,10 +54,43 @@ def _eltwise(primitive: Primitive) -> KernelReplay:
     leaky = name == "eltwise_relu" and any(
         text.startswith("alpha:") and text != "alpha:0" for text in settings
     )
+    (dims,) = _dimensions(primitive, 1)
+    if name == "eltwise_linear":
+        return _scaling(primitive, dims, settings)
     if name not in _ELTWISE or leaky:
         raise _none_of(primitive)
-    (dims,) = _dimensions(primitive, 1)
     return _replay(primitive, _ELTWISE[name], [_tensor(primitive, dims)])
+
+
+def _scaling(primitive: Primitive, dims: Sequence[int], settings: Sequence[str]) -> KernelReplay:
+    """Return the product with a number, which torch always has oneDNN infer."""
+    factor = settings[0].removeprefix("alpha:") if settings else ""
+    known = bool(_NUMBER.fullmatch(factor)) and list(settings[1:]) in ([], ["beta:0"])
+    if primitive.direction != "FWD_I" or not known:
+        raise _none_of(primitive)
+    return _replay(primitive, "aten::mul.Scalar", [_tensor(primitive, dims), value(float(factor))])
+
+
+def _prelu(primitive: Primitive) -> KernelReplay:
+    dims, slopes = _dimensions(primitive, 2)
+    if len(dims) < 2 or slopes != [1, slopes[1], *[1] * (len(dims) - 2)]:
+        raise NotReplayable("torch has one slope, or one for each channel")
+    slope = tensor([slopes[1]], dtype_of(primitive))
+    return _replay(primitive, "aten::prelu", [_tensor(primitive, dims), slope])
+
+
+def _layer_normalization(primitive: Primitive) -> KernelReplay:
+    """Return what frozen TorchScript runs: no other kernel normalizes layers by oneDNN."""
+    dtype = dtype_of(primitive)
+    if primitive.direction != "FWD_D" or dtype != "f32":
+        raise NotReplayable("torch normalizes layers by oneDNN in f32, forward, alone")
+    if primitive.algorithm != "flags:CH":
+        raise NotReplayable("torch normalizes layers by oneDNN with a scale and a shift alone")
+    (dims,) = _dimensions(primitive, 1)
+    each = opaque(dims[-1:], dtype)
+    settings = [value(1e-5), value(scalar=False)]
+    arguments = [_tensor(primitive, dims), values(dims[-1:]), each, each, *settings]
+    return _replay(primitive, "prim::MKLDNNLayerNorm", arguments)
 
 
 def _binary(primitive: Primitive) -> KernelReplay:
@@ -103,23 +141,23 @@ def _batch_normalization(primitive: Primitive) -> KernelReplay:
 def _pooling(primitive: Primitive) -> KernelReplay:
     p, name = primitive.parameters, primitive.algorithm
     axes = [axis for axis in SPATIAL if f"k{axis}" in p]
-    if axes != ["h", "w"] or any(p.get(f"d{axis}", 0) for axis in axes):
-        raise NotReplayable("torch pools images without dilation by oneDNN, nothing else")
-    source = _tensor(primitive, [p["mb"], p["ic"], p["ih"], p["iw"]])
+    if len(axes) < 2 or any(p.get(f"d{axis}", 0) for axis in axes):
+        raise NotReplayable("torch pools images and volumes without dilation by oneDNN, no other")
+    source = _tensor(primitive, [p["mb"], p["ic"], *(p[f"i{axis}"] for axis in axes)])
     kernel, stride, padding = (
         [p[f"{prefix}{axis}"] for axis in axes] for prefix in ("k", "s", "p")
     )
     up = _rounds_up(p, axes)
     window = [values(kernel), values(stride), values(padding)]
     if name == "pooling_max":
-        kernel_name, rest = "aten::mkldnn_max_pool2d", [values([1, 1]), value(up)]
+        kernel_name, rest = "aten::mkldnn_max_pool", [values([1] * len(axes)), value(up)]
     elif name in ("pooling_avg_include_padding", "pooling_avg_exclude_padding"):
-        kernel_name, rest = "aten::avg_pool2d", [value(up), value("include" in name)]
+        kernel_name, rest = "aten::avg_pool", [value(up), value("include" in name)]
     else:
         raise _none_of(primitive)
     # Only with gradients does torch tell oneDNN that it trains.
     trains = primitive.direction != "FWD_I"
-    return replay_of(kernel_name, [source, *window, *rest], gradients=trains)
+    return replay_of(f"{kernel_name}{len(axes)}d", [source, *window, *rest], gradients=trains)
 
 
 def _rounds_up(p: Mapping[str, int], axes: Sequence[str]) -> bool:
@@ -184,15 +222,21 @@ def _tensor(primitive: Primitive, dims: Sequence[int]) -> Argument:
     """Return a source; raises NotReplayable for layouts and types that torch does not give."""
     if len(dims) > MOST_DIMENSIONS:
         raise NotReplayable(f"torch gives oneDNN tensors of {MOST_DIMENSIONS} dimensions at most")
-    strange = [
-        m.tag
-        for m in primitive.memory
-        if m.dtype != NO_TYPE and len(m.tag) == len(dims) and m.tag != _AXES[: len(dims)]
-    ]
-    blocked = [m.tag for m in primitive.memory if any(char.isdigit() for char in m.tag)]
-    if strange or blocked:
-        raise NotReplayable(f"torch gives oneDNN no tensors of layout {(blocked or strange)[0]}")
-    return opaque(dims, dtype_of(primitive))
+    tags = {m.tag for m in primitive.memory if m.dtype != NO_TYPE and _is_whole(m.tag, dims)}
+    if tags <= {_AXES[: len(dims)]}:
+        return opaque(dims, dtype_of(primitive))
+    if len(tags) > 1 or any(_CHOSEN.get(tag) != len(dims) for tag in tags):
+        told = " and ".join(sorted(tags))
+        raise NotReplayable(f"torch gives oneDNN no tensors of layout {told}")
+    return opaque(dims, dtype_of(primitive), chosen=True)
+
+
+def _is_whole(tag: str, dims: Sequence[int]) -> bool:
+    """Return whether a layout is that of a tensor of such sizes, and not of scales or statistics.
+
+    Blocked ones are taken for such.
+    """
+    return len(tag) == len(dims) or any(char.isdigit() for char in tag)
 
 
 def _dimensions(primitive: Primitive, count: int) -> list[list[int]]:
@@ -211,8 +255,10 @@ OPAQUE_MAKERS: Final[Mapping[str, Callable[[Primitive], KernelReplay]]] = {
     "batch_normalization": _batch_normalization,
     "binary": _binary,
     "eltwise": _eltwise,
+    "layer_normalization": _layer_normalization,
     "pooling": _pooling,
     "pooling_v2": _pooling,
+    "prelu": _prelu,
     "rnn": _rnn,
     "softmax": _softmax,
     "softmax_v2": _softmax,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final
 
-from controller.contracts.replay import OPAQUE, KernelReplay
+from controller.contracts.replay import CHOSEN, OPAQUE, KernelReplay
 from controller.profiles.primitive import Primitive
 
 DTYPES: Final[Mapping[str, tuple[str, int]]] = {
@@ -60,9 +60,13 @@ def tensor(
     return Argument(dims, DTYPES[dtype][0], strides or _strides(dims, last=last))
 
 
-def opaque(dims: Sequence[int], dtype: str) -> Argument:
-    """Return a tensor that torch gave to oneDNN (`to_mkldnn`), in the order of its sizes."""
-    return Argument(dims, f"{OPAQUE} {DTYPES[dtype][0]}", _strides(dims, last=False))
+def opaque(dims: Sequence[int], dtype: str, *, chosen: bool = False) -> Argument:
+    """Return a tensor that torch gave to oneDNN (`to_mkldnn`), in the order of its sizes.
+
+    chosen: in the layout that oneDNN chooses for a convolution instead.
+    """
+    how = CHOSEN if chosen else OPAQUE
+    return Argument(dims, f"{how} {DTYPES[dtype][0]}", _strides(dims, last=False))
 
 
 def _strides(dims: Sequence[int], *, last: bool) -> list[int]:
@@ -132,9 +136,14 @@ def _bytes_of(arguments: Sequence[Argument]) -> float:
     tensors = [argument for argument in arguments if argument.dtype]
     if any(size < 1 for argument in tensors for size in argument.dims):
         raise NotReplayable("its sizes are not known")
-    size = 4.0 * sum(prod(argument.dims) for argument in tensors)
+    size = 4.0 * sum(max(prod(one.dims), _reach(one)) for one in tensors)
     require_limits(size)
     return size
+
+
+def _reach(argument: Argument) -> int:
+    """Return how many elements lie between a tensor's first and last, both included."""
+    return 1 + sum((n - 1) * step for n, step in zip(argument.dims, argument.strides, strict=True))
 
 
 def require_limits(size: float, work: float = 0) -> None:

@@ -103,16 +103,6 @@ def test_a_deconvolution_turns_its_ends(tmp_path: Path) -> None:
     assert json.loads(task.values)[6:8] == ["True", "[1, 1]"]
 
 
-def test_post_operations_are_kept_or_refused(tmp_path: Path) -> None:
-    with_relu = CONVOLUTION.replace("attr-scratchpad:user", "attr-post-ops:eltwise_relu")
-    task = task_of(tmp_path, with_relu)
-    assert task.kernel == "mkldnn::_convolution_pointwise"
-    assert "'relu'" in json.loads(task.values)
-    for post_ops in ("sum", "eltwise_relu+sum:1", "binary_add:f32:1"):
-        body = CONVOLUTION.replace("attr-scratchpad:user", f"attr-post-ops:{post_ops}")
-        assert f"post-operations {post_ops}" in refusal_of(tmp_path, body)
-
-
 def test_products(tmp_path: Path) -> None:
     forward = task_of(tmp_path, INNER)
     assert forward.kernel == "mkldnn::_linear_pointwise"

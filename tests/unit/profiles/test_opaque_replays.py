@@ -36,7 +36,25 @@ LSTM = (
     " dst_layer:f32::blocked:abc::f0,,alg:vanilla_lstm direction:unidirectional_left2right"
     " activation:undef,l1t5mb2sic16slc8dhc16dic16"
 )
-EVERY = (RELU, NORM, POOL, SUM, BINARY, SOFTMAX, LSTM)
+SCALED = (
+    "cpu,eltwise,jit:avx512_core_bf16,forward_inference,data:f32::blocked:abcd::f0,"
+    "attr-scratchpad:user,alg:eltwise_linear alpha:2 beta:0,2x16x8x8"
+)
+PRELU = (
+    "cpu,prelu,jit_uni,forward_training,data:f32::blocked:abcd::f0 wei:f32:a:blocked:abcd::f0,,,"
+    "2x16x8x8:1x16x1x1"
+)
+LAYERS = (
+    "cpu,layer_normalization,jit:uni,forward_training,src:f32::blocked:abc::f0 "
+    "dst:f32::blocked:abc::f0 stats:f32::blocked:ab::f0 scale:f32::blocked:a::f0 "
+    "shift:f32::blocked:a::f0,attr-scratchpad:user,flags:CH,4x32x8"
+)
+VOLUMES = (
+    "cpu,pooling,jit:avx2,forward_training,src:f32::blocked:abcde::f0 dst:f32:a:blocked:abcde::f0 "
+    "ws:u8::blocked:abcde::f0,,alg:pooling_max,"
+    "mb2ic16_id8od4kd2sd2dd0pd0_ih8oh4kh2sh2dh0ph0_iw8ow4kw2sw2dw0pw0"
+)
+EVERY = (SCALED, PRELU, LAYERS, VOLUMES, RELU, NORM, POOL, SUM, BINARY, SOFTMAX, LSTM)
 
 
 def task_of(body: str) -> KernelReplay:
@@ -55,12 +73,27 @@ def task_of(body: str) -> KernelReplay:
         (SOFTMAX, "aten::_softmax", [[8, 16], [], []]),
         (NORM, "aten::native_batch_norm", [[2, 16, 8, 8], [16], [16], [], [], [], [], []]),
         (POOL, "aten::mkldnn_max_pool2d", [[2, 16, 9, 9], [], [], [], [], []]),
+        (VOLUMES, "aten::mkldnn_max_pool3d", [[2, 16, 8, 8, 8], [], [], [], [], []]),
+        (SCALED, "aten::mul.Scalar", [[2, 16, 8, 8], []]),
+        (PRELU, "aten::prelu", [[2, 16, 8, 8], [16]]),
+        (LAYERS, "prim::MKLDNNLayerNorm", [[4, 32, 8], [], [8], [8], [], []]),
     ],
 )
 def test_kernel_and_sizes(body: str, kernel: str, dims: list[list[int]]) -> None:
     task = task_of(body)
     assert (task.kernel, json.loads(task.dims)) == (kernel, dims)
     assert json.loads(task.dtypes)[0] == "mkldnn float"
+
+
+def test_some_layouts_come_out_of_a_convolution() -> None:
+    for body, letters, chosen in (
+        (RELU, "abcd", "aBcd8b"),
+        (NORM, "abcd", "aBcd16b"),
+        (VOLUMES, "abcde", "acdeb"),
+    ):
+        task = task_of(body.replace(letters, chosen))
+        assert json.loads(task.dtypes)[0] == "convolved float"
+        assert task.dims == task_of(body).dims
 
 
 def test_an_lstm_layer_runs_on_plain_tensors_and_tells_its_way() -> None:
@@ -92,7 +125,16 @@ def test_a_pooling_rounds_its_output_up_or_down() -> None:
     ("body", "why"),
     [
         (RELU.replace("abcd", "acdb"), "no tensors of layout acdb"),
-        (RELU.replace("abcd", "aBcd8b"), "no tensors of layout aBcd8b"),
+        (RELU.replace("abcd", "aBcd4b"), "no tensors of layout aBcd4b"),
+        (RELU.replace("dst:f32::blocked:abcd", "dst:f32::blocked:acdb"), "layout abcd and acdb"),
+        (RELU.replace("abcd", "aBcd8b").replace("2x16x8x8", "2x16"), "no tensors of layout aBcd8b"),
+        (SCALED.replace("beta:0", "beta:1"), "torch runs no eltwise_linear alpha:2 beta:1"),
+        (SCALED.replace("alpha:2", "alpha:nan"), "torch runs no eltwise_linear alpha:nan"),
+        (SCALED.replace("inference", "training"), "torch runs no eltwise_linear"),
+        (PRELU.replace("1x16x1x1", "1x1x8x1"), "one slope, or one for each channel"),
+        (LAYERS.replace("f32", "bf16"), "in f32, forward, alone"),
+        (LAYERS.replace("forward_training", "backward"), "in f32, forward, alone"),
+        (LAYERS.replace("flags:CH", "flags:"), "with a scale and a shift alone"),
         (RELU.replace("alpha:0", "alpha:0.1"), "torch runs no eltwise_relu alpha:0.1"),
         (RELU.replace("relu", "mish"), "torch runs no eltwise_mish"),
         (RELU.replace("f32", "s8"), "no kernel of torch takes s8"),
