@@ -9,7 +9,7 @@ from rich.table import Table
 from controller.contracts.base import scalar_text
 from controller.contracts.training_plan import Estimate, PlannedTraining, TrainingPlan
 from controller.reports.profile_tables import duration
-from controller.stats.power_law import power_law
+from controller.stats.power_law import PowerLaw, power_law
 
 COLUMNS = ("device", "recipe", "batch", "step", "epoch", "epochs", "time to train", "runs", "took")
 _UNITS = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"))
@@ -23,16 +23,25 @@ def curve_lines(plan: TrainingPlan) -> list[str]:
     for point in plan.points:
         each.setdefault(point.batch, []).append(f"{point.epochs:.4g}")
     points = ", ".join(f"{batch} → {' '.join(epochs)}" for batch, epochs in each.items())
-    law = f"{plan.factor:.{_SHOWN}g} × batch^{plan.exponent:.{_SHOWN}g}"
+    law = power_law([(point.batch, point.epochs) for point in plan.points])
+    told = f"{plan.factor:.{_SHOWN}g} × batch^{plan.exponent:.{_SHOWN}g}{_error(law)}"
     return [
         f"{plan.workload}: batch → epochs: {points} ({plan.source}; {plan.samples:,} samples)",
-        f"epochs = {law}, the least squares of their logarithms; {_width(plan)}",
+        f"epochs = {told}, the least squares of their logarithms; {_width(plan, law)}",
     ]
 
 
-def _width(plan: TrainingPlan) -> str:
+def _error(law: PowerLaw) -> str:
+    """Return the exponent's interval, and whether it tells that batch and epochs depend at all."""
+    if (error := law.exponent_error) is None:
+        return ""
+    low, high = law.exponent - error, law.exponent + error
+    unsure = "; not resolved: 0 is inside" if low <= 0 <= high else ""
+    return f" (95 %: {low:.2g} to {high:.2g}{unsure})"
+
+
+def _width(plan: TrainingPlan, law: PowerLaw) -> str:
     """Return how wide the law's interval is where it is narrow: at a batch of the points."""
-    law = power_law([(point.batch, point.epochs) for point in plan.points])
     factors = [law.at(point.batch).factor for point in plan.points]
     known = [factor for factor in factors if factor is not None]
     if not known:

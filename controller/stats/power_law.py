@@ -38,6 +38,13 @@ class PowerLaw:
     reach: float
     """Sum of the squared distances of the logarithms of x from their mean."""
 
+    @property
+    def exponent_error(self) -> float | None:
+        """Half the 95 % interval of the exponent; None if the points leave nothing to judge by."""
+        if self.points <= LEAST_POINTS:
+            return None
+        return t_quantile(self.points - 2, CONFIDENCE) * self.spread / math.sqrt(self.reach)
+
     def at(self, x: float) -> Predicted:
         """Return y at a positive x, with the interval of a single new point there.
 

@@ -73,6 +73,7 @@ def test_their_law_takes_the_place_of_the_published_one() -> None:
     assert "scored every 2 epochs or more often; 8 samples)" in first
     assert 0 < plan.exponent < 0.5
     assert f"batch^{plan.exponent:.3g}" in second
+    assert "(95 %: 0.065 to 0.35)" in second
     assert "of 5 points" in second
     (planned,) = plan.planned
     assert planned.epochs.low is not None

@@ -18,6 +18,8 @@ def test_points_of_a_law_give_it_back_without_doubt() -> None:
     at = law.at(25)
     assert at.value == pytest.approx(15)
     assert at.factor == pytest.approx(1, abs=1e-6)
+    assert law.exponent_error == pytest.approx(0, abs=1e-6)
+    assert power_law(PUBLISHED[:2]).exponent_error is None
 
 
 def test_the_published_points_leave_a_factor_of_four_or_so() -> None:
@@ -26,6 +28,7 @@ def test_the_published_points_leave_a_factor_of_four_or_so() -> None:
     assert law.exponent == pytest.approx(0.489, abs=5e-4)
     assert law.factor == pytest.approx(0.253, abs=5e-4)
     assert law.spread == pytest.approx(0.084, abs=5e-4)
+    assert law.exponent_error == pytest.approx(0.524, abs=1e-3)  # 12.7 × 0.084 / √4.16
     at = law.at(256)
     assert at.value == pytest.approx(3.80, abs=0.01)
     assert at.factor is not None
