@@ -213,6 +213,11 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "export": "Export a profile for another program.",
             "report": "Write a profile as one HTML page.",
         },
+        {
+            "diff": "profile_diff:diff_",
+            "advise": "profile_advise:advise_",
+            "report": "profile_report:report_",
+        },
     ),
     "machine": Group(
         "Measure this host's peak performance.",

@@ -11,7 +11,7 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, BinaryIO, TypeVar
@@ -31,9 +31,7 @@ from controller.platform.terminal import LONGEST, say
 from controller.runtime.fleet import wrong_clocks
 from controller.runtime.home import Home
 from controller.runtime.options import CONTEXT_VARIABLE, URL_VARIABLE
-from controller.runtime.phones import complaints_here
 from controller.store.protocol import FarmReader, StoreReader
-from controller.store.sqlite import SqliteStore
 
 Model = TypeVar("Model", bound="Contract")
 
@@ -41,6 +39,10 @@ DAMAGES_SAID = 10
 """Of damages of the store, so many are named by a command that is about something else."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+PageToWrite = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="HTML page to write, too."),
+]
 Labels = Annotated[
     list[str] | None,
     typer.Option(
@@ -145,6 +147,9 @@ def reading_here() -> Iterator[StoreReader]:
 
     Raises NotFound, and UserError where the farm that is meant is another host's.
     """
+    # Late: SQLAlchemy takes long to load, and not all commands read a store.
+    from controller.store.sqlite import SqliteStore
+
     require_this_host(f"read the store of {home().path}")
     with _damage_said() as lines:
         store = SqliteStore.open_reader(home().store, lines.append)
@@ -214,21 +219,18 @@ def warn_of_clocks(agents: Iterable[RegisteredAgent]) -> None:
         say(line, err=True)
 
 
-def warn_of_phones(shown: Collection[str]) -> None:
-    """Say on standard error which phones of this host can't be used and why, in a line each.
-
-    shown: ids of devices that are shown, and so are their states.
-    """
-    for error in () if context_elsewhere() else complaints_here(home(), shown):
-        say(f"benchfarm: {error}", err=True)
-
-
 def write_file(path: Path, text: str, *, replace: bool = True) -> None:
     """Write what a user asked for to a file, UTF-8; raises UserError.
 
     Unless `replace`, also if there is such a file.
     """
     write_stream(path, io.BytesIO(text.encode()), replace=replace)
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a page beside what is printed, and say so; raises UserError."""
+    write_file(path, page)
+    say(f"page written to {path}", err=True)
 
 
 def write_stream(path: Path, content: BinaryIO, *, replace: bool = True) -> None:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 
 from rich.table import Table
 
 from controller.cli.common import (
     Json,
+    context_elsewhere,
+    home,
     reading,
     show_json,
     show_table,
     warn_of_clocks,
-    warn_of_phones,
 )
 from controller.cli.meant import warn_if_away, where
 from controller.contracts.catalog import load_catalog
 from controller.platform.terminal import say
 from controller.runtime.fleet import DeviceOverview, agents_now, devices_now
+from controller.runtime.phones import complaints_here
 from controller.runtime.waiting import waiting_now
 from controller.scheduling.runtimes import without_runtime
 
@@ -30,7 +32,7 @@ def list_devices(json: Json = False) -> None:
         warn_if_away()
         farm, runs = where(), store.runs(open_only=True)
         devices = devices_now(farm, store, runs, waiting_now(farm, store, runs, catalog))
-        warn_of_phones({status.device.id for status in devices})
+        _warn_of_phones({status.device.id for status in devices})
         warn_of_clocks(agents_now(farm, store))
     if json:
         return show_json(devices)
@@ -56,3 +58,12 @@ def _table(devices: Sequence[DeviceOverview]) -> Table:
         stands = (status.state, since, status.who, why, str(status.queued or ""))
         table.add_row(status.name, kind, *stands, model, labels, status.agent_id)
     return table
+
+
+def _warn_of_phones(shown: Collection[str]) -> None:
+    """Say on standard error which phones of this host can't be used and why, in a line each.
+
+    shown: ids of devices that are shown, and so are their states.
+    """
+    for error in () if context_elsewhere() else complaints_here(home(), shown):
+        say(f"benchfarm: {error}", err=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -23,8 +22,9 @@ from controller.cli.profile_project import (
     projected_here,
     show_agreement,
 )
+from controller.cli.profile_report import report_
 from controller.cli.profile_run import profiled_folder
-from controller.cli.profile_source import HELP, METAVAR, Subject, name_of_profile, read_profile
+from controller.cli.profile_source import Subject, read_profile
 from controller.cli.profile_topdown import topdown_
 from controller.contracts.errors import UserError
 from controller.platform.terminal import say
@@ -138,6 +138,7 @@ def run(
 
 app.command("diff")(diff_)
 app.command("advise")(advise_)
+app.command("report")(report_)
 app.command("budget")(budget_)
 app.command("topdown")(topdown_)
 
@@ -187,49 +188,6 @@ def _export_batches(profile: Profile, folder: Path) -> None:
         say(f"benchdnn --{driver} --mode=P --batch={path}")
     for kind, count in batches.left_out.items():
         say(f"left out: {count} distinct {kind}, whose driver takes other problems")
-
-
-@app.command()
-def report(
-    subjects: Annotated[list[str], typer.Argument(metavar=f"{METAVAR}...", help=HELP)],
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="File to write. [default: DIR.html; of several, profiles.html]",
-        ),
-    ] = None,
-) -> None:
-    """Write a profile as one HTML page, or several side by side.
-
-    One is shown as tree, shares, roofline and tables; of several, the shares of primitives. Needs
-    no network.
-    """
-    names = _names_of(subjects)
-    if len(subjects) == 1:
-        # Late: Jinja and its templates take time to load, and no other command draws.
-        from controller.reports.html.profile import profile_html
-
-        path = output or Path(f"{names[0]}.html")
-        page = profile_html(read_profile(subjects[0]), f"Profile {names[0]}")
-    else:
-        # Late: as above.
-        from controller.reports.html.profiles import profiles_html
-
-        path = output or Path("profiles.html")
-        profiles = map(read_profile, subjects)
-        named = [*zip(names, profiles, strict=True)]
-        page = profiles_html(named, f"Profiles {', '.join(names)}")
-    write_file(path, page)
-    say(f"report written to {path}")
-
-
-def _names_of(subjects: Sequence[str]) -> list[str]:
-    """Return the profiles' names, or, where two have the same, what was given."""
-    names = [name_of_profile(subject) for subject in subjects]
-    return names if len(set(names)) == len(names) else [*subjects]
 
 
 def _reading_line(size: int, wall_s: float, core_s: float) -> str:

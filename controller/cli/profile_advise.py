@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from controller.cli.common import Json, show_json
-from controller.cli.profile_source import Subject, read_profile
+from controller.cli.common import Json, PageToWrite, show_json, write_page
+from controller.cli.profile_source import Subject, name_of_profile, read_profile
+from controller.contracts.advice import Advised
 from controller.contracts.errors import UserError
+from controller.contracts.profile import ProfileSummary
+from controller.contracts.proof import Proven
 from controller.contracts.sweep import Stopping
 from controller.platform.terminal import say
 from controller.profiles.advising.advise import advise
 from controller.reports.advice_lines import advice_lines
+from controller.reports.html.profile_advice import profile_advice_html
 
 STOPPING = Stopping()
 
 
 def advise_(
     subject: Subject,
+    output: PageToWrite = None,
     top: Annotated[int, typer.Option(min=1, help="Pieces of advice to show or prove.")] = 12,
     prove: Annotated[
         bool,
@@ -47,7 +53,7 @@ def advise_(
     Each line has the seconds that a change is predicted to save, their interval, the rule, the knob
     or setting to change, and the evidence. No second is counted twice. With --prove, each knob is
     compared on a device of the farm with the profile's CPU, and what it saves is shown against the
-    prediction. That needs a farm: run `benchfarm up`.
+    prediction, also on the page. That needs a farm: run `benchfarm up`.
     """
     if time_limit is not None and not prove:
         seen = "it limits comparisons, and without --prove there are none"
@@ -57,15 +63,27 @@ def advise_(
         raise UserError("use --device", seen, "Add --prove, or leave it out.")
     profile = read_profile(subject)
     found = advise(profile)
+    title = f"Advice for {name_of_profile(subject)}"
+    if output:
+        # Also before proofs, which take hours: a file that can't be written is said at once.
+        _write_page(output, title, profile.summary, found)
     if prove:
         # Late: what reaches the farm takes time to load.
         from controller.cli.profile_prove import prove_advice
 
         limit_s = STOPPING.time_limit_s if time_limit is None else time_limit
-        prove_advice(subject, profile.summary, found, top, limit_s, device, json=json)
+        proven = prove_advice(subject, profile.summary, found, top, limit_s, device, json=json)
+        if output:
+            _write_page(output, title, profile.summary, found, proven)
         return
     if json:
         show_json(found)
         return
     for line in advice_lines(found, top):
         say(line)
+
+
+def _write_page(
+    path: Path, title: str, summary: ProfileSummary, found: Advised, proven: Proven | None = None
+) -> None:
+    write_page(path, profile_advice_html(summary, found, title, proven))

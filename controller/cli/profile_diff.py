@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.common import Json, show_json, show_table, write_file
+from controller.cli.common import Json, PageToWrite, show_json, show_table, write_page
 from controller.cli.profile_source import Subject, name_of_profile, read_profile
 from controller.contracts.errors import UserError
 from controller.contracts.profile import ProfileSummary
@@ -21,10 +21,7 @@ from controller.reports.profile_diff_lines import answer_lines, ratio_tables
 def diff_(
     a: Subject,
     b: Subject,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="HTML page to write, too."),
-    ] = None,
+    output: PageToWrite = None,
     top: Annotated[int, typer.Option(min=1, help="Changes and rows to show.")] = 12,
     json: Json = False,
 ) -> None:
@@ -54,8 +51,7 @@ def _write_page(found: ProfileDiff, path: Path, title: str) -> None:
     # Late: Jinja and its templates take time to load.
     from controller.reports.html.profile_diff import profile_diff_html
 
-    write_file(path, profile_diff_html(found, title))
-    say(f"page written to {path}", err=True)
+    write_page(path, profile_diff_html(found, title))
 
 
 def _check_units(a: str, one: ProfileSummary, b: str, other: ProfileSummary) -> None:

@@ -14,7 +14,7 @@ from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.errors import UserError
 from controller.contracts.profile import ProfileSummary
-from controller.contracts.proof import Prediction, Proof
+from controller.contracts.proof import Prediction, Proof, Proven
 from controller.contracts.sweep import Side, Stopping
 from controller.platform.terminal import say
 from controller.profiles.advising.proving import predictions_of, prove, proven, why_not_provable
@@ -45,8 +45,9 @@ def prove_advice(
     asked: str | None,
     *,
     json: bool,
-) -> None:
-    """Compare the profiled cell with each advised change in turn, and show what was realised.
+) -> Proven:
+    """Compare the profiled cell with each advised change in turn; show and return what was
+    realised.
 
     asked: the device to compare on; None: one of the farm with the profile's CPU. Raises NotFound,
     UserError and FarmUnavailable.
@@ -70,6 +71,7 @@ def prove_advice(
         show_json(found)
     else:
         say(count_line(found))
+    return found
 
 
 def profiled(subject: str, summary: ProfileSummary) -> Profiled:

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from controller.api.run_profile import stored_profile
 from controller.cli.common import context_elsewhere, home, reading
 from controller.cli.references import run_id_of
 from controller.contracts.errors import NotFound
@@ -30,6 +29,9 @@ def read_profile(subject: str) -> Profile:
         return read(Path(subject))
     if not (context_elsewhere() or home().store.is_file()):
         raise _neither(subject)
+    # Late: what answers on the head takes longer to load than a folder to read.
+    from controller.api.run_profile import stored_profile
+
     with reading() as store:
         return stored_profile(store, _run_of(store, subject)).profile
 

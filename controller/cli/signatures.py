@@ -118,7 +118,8 @@ SIGNATURES: Final[dict[str, str]] = {
     " --top= --json",
     "profile show": "subject=run --top= --json",
     "profile diff": "a=run b=run --output/-o= --top= --json",
-    "profile advise": "subject=run --top= --prove --time-limit= --device=device --json",
+    "profile advise": "subject=run --output/-o= --top= --prove --time-limit="
+    " --device=device --json",
     "profile budget": "subject=run --top= --json",
     "profile topdown": "file= --into= --json",
     "profile run": "workload=training_workload --stack=stack --output/-o= --knob=knob*"

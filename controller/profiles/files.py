@@ -6,9 +6,11 @@ Each table carries the summary, too, under METADATA: what it is of, and whether 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
-from functools import lru_cache, partial
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -99,28 +101,11 @@ def read(folder: Path) -> Profile:
     summary = _read(folder / SUMMARY, _summary)
     kernels = _read(folder / KERNELS, partial(_columns, schema=KERNEL_SCHEMA))
     primitives = _read(folder / PRIMITIVES, partial(_columns, schema=PRIMITIVE_SCHEMA))
-    timeline = _timeline(folder / TIMELINE)
-    place_of = lru_cache(maxsize=None)(Place)  # most kernels share theirs with primitives
     return Profile(
         summary,
-        tuple(
-            KernelRow(place=place_of(*place), replay=_replay(*replay), **row)
-            for place, replay, row in _rows(kernels, _KERNEL)
-        ),
-        tuple(
-            PrimitiveRow(
-                place=place_of(*place),
-                replay=_replay(*replay),
-                parameters={name: of for name, of in parameters.items() if of is not None},
-                **row,
-            )
-            for (place, replay, row), parameters in zip(
-                _rows(primitives, (*_PRIMITIVE_TEXT, *_PRIMITIVE)),
-                _dicts(primitives, PARAMETERS),
-                strict=True,
-            )
-        ),
-        timeline,
+        _rows(KernelRow, kernels),
+        _rows(PrimitiveRow, primitives, parameters=_parameters(primitives)),
+        _timeline(folder / TIMELINE),
     )
 
 
@@ -166,17 +151,35 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _rows(
-    columns: Mapping[str, list[Any]], names: Sequence[str]
-) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...], dict[str, Any]]]:
-    """Yield place, replay and all else of each row."""
-    places = zip(*(columns[name] for name, _ in _PLACE), strict=True)
-    replays = zip(*(columns[name] for name, _ in _REPLAY), strict=True)
-    return zip(places, replays, _dicts(columns, names), strict=True)
+    kind: type[Found], columns: Mapping[str, list[Any]], **own: Iterable[Any]
+) -> tuple[Found, ...]:
+    """Return rows of a kind; own: fields that are no columns."""
+    count = len(columns[_PLACE[0][0]])
+    replays = map(_replay, *(columns[name] for name, _ in _REPLAY))
+    places = _made(Place, columns, count)
+    return tuple(_made(kind, {**columns, "place": places, "replay": replays, **own}, count))
 
 
-def _dicts(columns: Mapping[str, list[Any]], names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    rows = zip(*(columns[name] for name in names), strict=True)
-    return (dict(zip(names, row, strict=True)) for row in rows)
+def _made(kind: type[Found], columns: Mapping[str, Iterable[Any]], count: int) -> list[Found]:
+    """Return objects of a frozen dataclass with slots; a field without a column has its default.
+
+    Filled field by field: `__init__` of a frozen one takes thrice as long, of very many.
+    """
+    found = [*map(object.__new__, repeat(kind, count))]
+    for field in fields(kind):  # type: ignore[arg-type]  # a dataclass
+        values = columns.get(field.name, repeat(field.default))
+        deque(map(getattr(kind, field.name).__set__, found, values), maxlen=0)
+    return found
+
+
+def _parameters(columns: Mapping[str, list[Any]]) -> list[dict[str, int]]:
+    """Return the parameters that each row has: of most kinds, few. By column, which is quicker."""
+    found: list[dict[str, int]] = [{} for _ in columns["primitive"]]
+    for name in PARAMETERS:
+        for parameters, of in zip(found, columns[name], strict=True):
+            if of is not None:
+                parameters[name] = of
+    return found
 
 
 def _flat(row: KernelRow | PrimitiveRow, names: Sequence[str]) -> dict[str, Any]:

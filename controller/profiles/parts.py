@@ -35,7 +35,7 @@ def parts_of(profile: Profile) -> list[Part]:
 def part_of(row: Row) -> Part:
     """Return the time that belongs to a row and to no other, and what of it is headroom."""
     own_s = row.self_s - row.primitive_s if isinstance(row, KernelRow) else row.seconds
-    seconds = max(0.0, own_s)  # below by rounding only
+    seconds = own_s if own_s > 0 else 0.0  # below by rounding only
     if row.attainable_s is None:
         return Part(row, seconds, None)
     return Part(row, seconds, max(0.0, seconds - row.calls * row.attainable_s))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -34,6 +34,8 @@ class Site:
     @property
     def calls(self) -> float:
         """Calls of the operation in a step: of its outermost kernel, else of what it is made of."""
+        if len(self.parts) == 1:  # as most are: a large profile has very many
+            return self.parts[0].row.calls
         kernels = [p.row.calls for p in self.parts if not isinstance(p.row, PrimitiveRow)]
         return max(kernels) if kernels else self.all_calls
 
@@ -51,18 +53,26 @@ class Site:
 
     def by_time(self, key_of: Callable[[Row], Key]) -> list[Key]:
         """Return what its parts are, that with most time first."""
+        if len(self.parts) == 1:
+            return [key_of(self.parts[0].row)]
         seconds: dict[Key, float] = defaultdict(float)
         for part in self.parts:
             seconds[key_of(part.row)] += part.seconds
         return sorted(seconds, key=lambda key: -seconds[key])
 
-    def told(self, key_of: Callable[[Row], Key]) -> list[tuple[Key, float]]:
-        """Return what its parts are, each with its calls, in their order."""
-        return [(key_of(part.row), part.row.calls) for part in self.parts]
+    def same(self, other: Site, key_of: Callable[[Row], object]) -> bool:
+        """Return whether its parts are those of another, with the same calls, in this order."""
+        if len(self.parts) != len(other.parts):
+            return False
+        for part, its in zip(self.parts, other.parts, strict=True):
+            row, its_row = part.row, its.row
+            if row.calls != its_row.calls or key_of(row) != key_of(its_row):
+                return False
+        return True
 
-    def counted(self, key_of: Callable[[Row], Key]) -> Counter[Key]:
+    def counted(self, key_of: Callable[[Row], Key]) -> dict[Key, int]:
         """Return the calls of what its parts are, in thousandths, so that they can be compared."""
-        found: Counter[Key] = Counter()
+        found: dict[Key, int] = defaultdict(int)
         for part in self.parts:
             found[key_of(part.row)] += round(1000 * part.row.calls)
         return found
@@ -78,6 +88,8 @@ class Site:
 
     def split(self) -> tuple[Site, Site]:
         """Return its reorders, and all else of it."""
+        if not any(is_reorder(part.row) for part in self.parts):
+            return Site(self.phase, self.module, self.op), self
         apart = (Site(self.phase, self.module, self.op), Site(self.phase, self.module, self.op))
         for part in self.parts:
             apart[0 if is_reorder(part.row) else 1].add(part)

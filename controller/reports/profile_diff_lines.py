@@ -8,14 +8,14 @@ from itertools import takewhile
 from rich.table import Table
 
 from controller.contracts.facts import unit_of
-from controller.contracts.profile_diff import Change, ChangeKind, Condition, ProfileDiff, Ratio
+from controller.contracts.profile_diff import Change, ChangeKind, Condition, ProfileDiff
 from controller.profiles.parts import NO_PHASE, UNEXPLAINED, WAITING
 from controller.profiles.validity import NOISE
 from controller.reports.profile_lines import NO_MODULE
 from controller.reports.profile_tables import duration
 from controller.reports.views.conditions import fact_text
 
-RATIO_HEADINGS = ("A", "B", "difference", "B/A")
+RATIO_HEADINGS = ("A", "B", "difference", "B/A", "share")
 COMPARE = "`benchfarm compare` takes turns and tells smaller ones."
 
 
@@ -36,7 +36,8 @@ def ratio_tables(found: ProfileDiff, top: int) -> Iterator[Table]:
     named = (("phase", found.phases, NO_PHASE), ("module", found.modules, NO_MODULE))
     for heading, ratios, nameless in named:
         if any(ratio.name for ratio in ratios):
-            yield _table(heading, ratios[:top], nameless, per, len(ratios) - top)
+            rows = [(of.name or nameless, *ratio_cells(found, of.seconds)) for of in ratios[:top]]
+            yield _table(heading, rows, per, len(ratios) - top)
 
 
 def is_same(found: ProfileDiff) -> bool:
@@ -140,20 +141,29 @@ def _signed(seconds: float) -> str:
     return f"{'−' if seconds < 0 else '+'}{duration(abs(seconds))}"
 
 
-def ratio_cells(seconds: tuple[float, float]) -> tuple[str, ...]:
-    """Return times in A and B under RATIO_HEADINGS, formatted."""
+def ratio_cells(found: ProfileDiff, seconds: tuple[float, float]) -> tuple[str, ...]:
+    """Return times in A and B under RATIO_HEADINGS, formatted; shares are those of each step."""
     one, other = seconds
     times = f"{other / one:.2f}" if one else "–"
-    return duration(one), duration(other), _signed(other - one), times
+    return duration(one), duration(other), _signed(other - one), times, _shift(found, seconds)
 
 
-def _table(heading: str, ratios: Sequence[Ratio], nameless: str, per: str, more: int) -> Table:
+def _shift(found: ProfileDiff, seconds: tuple[float, float]) -> str:
+    # Every second is in one phase, so shares come to 100 %, also of times summed over threads.
+    wholes = (sum(phase.seconds[side] for phase in found.phases) for side in (0, 1))
+    shares = (
+        f"{of / whole:.1%}" if whole else "–" for of, whole in zip(seconds, wholes, strict=True)
+    )
+    return " → ".join(shares)
+
+
+def _table(heading: str, rows: Sequence[tuple[str, ...]], per: str, more: int) -> Table:
     table = Table(title=f"{heading}s, {per}", title_justify="left")
     table.add_column(heading, overflow="fold")
     for name in RATIO_HEADINGS:
         table.add_column(name, justify="right", no_wrap=True)
-    for ratio in ratios:
-        table.add_row(ratio.name or nameless, *ratio_cells(ratio.seconds))
+    for row in rows:
+        table.add_row(*row)
     if more > 0:
         table.caption = f"and {more} more"
     return table

@@ -6,23 +6,42 @@ from collections.abc import Callable
 
 from controller.contracts.proof import Prediction, Proof, Proven, Realised
 from controller.profiles.advising.proving import COUNTED_SHARE
+from controller.reports.advice_lines import predicted_cells
 from controller.reports.profile_tables import duration
+
+REALISED_HEADINGS = ("realised", "95 % interval", "realised share")
 
 
 def proof_lines(proof: Proof) -> list[str]:
     """Return the change, what it was predicted to save, and what it saved."""
     prediction = proof.prediction
     rules = ", ".join(prediction.rules)
-    lines = [f"{prediction.remedy} ({rules})", f"  predicted {_predicted(prediction)}"]
-    if proof.not_provable:
-        return [*lines, f"  not provable here: {proof.not_provable}"]
-    if proof.realised is None:
-        return [*lines, *(f"  no proof: {reason}" for reason in proof.reasons)]
+    realised = f"realised {_realised(proof.realised)}, " if proof.realised else ""
+    verdict, *reasons = verdict_lines(proof)
     return [
-        *lines,
-        f"  realised {_realised(proof.realised)}, {proof.validity}: {_verdict(proof)}",
-        *(f"  {proof.validity}: {reason}" for reason in proof.reasons),
+        f"{prediction.remedy} ({rules})",
+        f"  predicted {predicted_text(prediction)}",
+        f"  {realised}{verdict}",
+        *(f"  {reason}" for reason in reasons),
     ]
+
+
+def verdict_lines(proof: Proof) -> list[str]:
+    """Return whether the prediction held, or why that is not known, and why it is not VALID."""
+    if proof.not_provable:
+        return [f"not provable here: {proof.not_provable}"]
+    if proof.realised is None:
+        return [f"no proof: {reason}" for reason in proof.reasons] or ["no proof"]
+    reasons = (f"{proof.validity}: {reason}" for reason in proof.reasons)
+    return [f"{proof.validity}: {_verdict(proof)}", *reasons]
+
+
+def realised_cells(realised: Realised | None) -> tuple[str, ...]:
+    """Return what was saved under REALISED_HEADINGS, formatted; dashes if nothing was compared."""
+    if realised is None:
+        return ("–",) * len(REALISED_HEADINGS)
+    interval = _interval(realised.low_s, realised.high_s, _signed).strip() or "–"
+    return _signed(realised.seconds), interval, f"{realised.share:.1%}"
 
 
 def count_line(found: Proven) -> str:
@@ -34,9 +53,10 @@ def count_line(found: Proven) -> str:
     )
 
 
-def _predicted(prediction: Prediction) -> str:
-    interval = f"[{duration(prediction.low_s)}, {duration(prediction.high_s)}]"
-    return f"{duration(prediction.predicted_s)} {interval}, {prediction.share:.1%}"
+def predicted_text(prediction: Prediction) -> str:
+    """Return what a change is predicted to save, with its interval and share."""
+    saved, interval, share = predicted_cells(prediction)
+    return f"{saved} {interval}, {share}"
 
 
 def _realised(realised: Realised) -> str:

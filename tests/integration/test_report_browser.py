@@ -20,6 +20,7 @@ from controller.profiles.importing import import_file
 from controller.profiles.model import Profile, Span
 from controller.profiles.timeline import MOST_SPANS
 from controller.reports.html.profile import profile_html
+from controller.reports.html.profile_advice import profile_advice_html
 from controller.reports.html.profile_diff import profile_diff_html
 from controller.reports.html.profiles import profiles_html
 from controller.reports.html.report import report_html
@@ -28,7 +29,16 @@ from controller.reports.views.model import ReportView
 from controller.reports.views.sweep import sweep_view
 from tests.support.chromium import chromium
 from tests.support.figures import Figure
-from tests.support.opened_pages import REFUSED, Opened, listening
+from tests.support.opened_pages import (
+    DESKTOP,
+    IDLE,
+    INTERACTIVE_S,
+    REFUSED,
+    Opened,
+    core_s_until_idle,
+    listening,
+)
+from tests.support.planted_advice import advised, proved
 from tests.support.planted_profile import kernel, step
 from tests.support.planted_profile import profile as by_hand
 from tests.support.planted_step import planted
@@ -44,10 +54,9 @@ from tests.support.sweep_examples import (
 
 pytestmark = pytest.mark.integration
 
-DESKTOP, PHONE = 1280, 390
+PHONE = 390
 PRINTED = 1032
 """Width in px of a landscape A4 page between its margins."""
-INTERACTIVE_S = 2.0
 CONTRAST = 4.5
 """Least contrast of text that WCAG 2.2 asks for (level AA, 1.4.3)."""
 
@@ -60,17 +69,13 @@ SEE_ALL = """(async () => {
   scrollTo({top: 0, behavior: "instant"});
   return true;
 })()"""
-IDLE = """new Promise(resolve => {
-  const look = () => document.documentElement.dataset.charts === "drawn"
-    ? requestIdleCallback(resolve) : requestAnimationFrame(look);
-  look();
-}).then(() => true)"""
 LEAST_CHARTS = {
     "rich": 8,
     "comparison": 4,
     "large": 20,
     "profile": 2,
     "diff": 1,
+    "advice": 1,
     "profiles": 3,
     "timeline": 2,
 }
@@ -103,6 +108,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         by_hand(step()), by_hand([*step()[:-1], kernel(HOSTILE, 0.3, module=HOSTILE)])
     )
     folder.joinpath("diff.html").write_text(profile_diff_html(differences, "Profiles A and B"))
+    advice = profile_advice_html(by_hand(step()).summary, advised(), HOSTILE, proved())
+    folder.joinpath("advice.html").write_text(advice)
     named = [("log", profiled()), (HOSTILE, by_hand(step())), ("a third", by_hand(step()[:3]))]
     folder.joinpath("profiles.html").write_text(profiles_html(named, "Three profiles"))
     many = [kernel(f"aten::op{n}", 0.01, module=f"body.op{n}") for n in range(60)]
@@ -111,7 +118,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     watched = profile_of(planted(folder / "planted"))
     folder.joinpath("timeline.html").write_text(profile_html(watched, "Profile with a timeline"))
     folder.joinpath("long.html").write_text(profile_html(with_many_spans(watched), "Many spans"))
-    names = (*reports, "profile", "diff", "profiles", "deep", "timeline", "long")
+    names = (*reports, "profile", "diff", "advice", "profiles", "deep", "timeline", "long")
     return {name: folder / f"{name}.html" for name in names}
 
 
@@ -214,6 +221,7 @@ def test_browser_refuses_whatever_would_leave_the_page(
         ("timeline", DESKTOP),
         ("timeline", PHONE),
         ("diff", PHONE),
+        ("advice", PHONE),
         ("profiles", DESKTOP),
         ("profiles", PHONE),
     ],
@@ -249,7 +257,7 @@ def test_tables_have_captions_and_headers(name: str, opened: Open) -> None:
     assert opened(name).measure("unreadableTables()") == []
 
 
-@pytest.mark.parametrize("name", ["profile", "diff", "profiles"])
+@pytest.mark.parametrize("name", ["profile", "diff", "advice", "profiles"])
 def test_a_phone_shows_all_numbers_with_their_headings(name: str, opened: Open) -> None:
     numbers = opened(name, PHONE).page.locator(".named tbody tr:not([hidden]) td.number")
     assert numbers.count() > 3
@@ -442,18 +450,7 @@ def test_a_dark_page_prints_and_is_dark_again(opened: Open) -> None:
 def test_large_report_is_interactive_in_seconds(
     browser: Browser, files: dict[str, Path], figure: Figure
 ) -> None:
-    """Times the CPU of the page's main thread, from navigation until it is idle with all drawn that
-    is in sight or near; nobody waits for the rest.
-
-    Nothing is waited for, so on a machine with nothing else to do it is the time people wait.
-    """
-    with browser.new_page(viewport={"width": DESKTOP, "height": 900}) as page:
-        session = page.context.new_cdp_session(page)
-        session.send("Performance.enable", {"timeDomain": "threadTicks"})
-        page.goto(files["large"].as_uri(), wait_until="commit")
-        assert page.evaluate(IDLE)
-        metrics = session.send("Performance.getMetrics")["metrics"]
-    (seconds,) = [m["value"] for m in metrics if m["name"] == "ThreadTime"]
+    seconds = core_s_until_idle(browser, files["large"])
     figure("CPU seconds until a report of 20 devices × 10 workloads is idle", seconds, "2")
     assert seconds < 10 * INTERACTIVE_S
 

@@ -55,6 +55,7 @@ class Point:
     value: float
     interval: tuple[float, float] | None = None
     tone: Tone = "plain"
+    interval_name: str = "95 % interval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +101,9 @@ def points_chart(
     target: float | None = None,
 ) -> Chart:
     """Draw one point a row, top to bottom, with intervals; a dashed line marks a target."""
-    values = [point.value * axis.factor for point in points]
-    ends = [point.interval or (point.value, point.value) for point in points]
     trace = trace_of(
         "scatter",
-        x=values,
+        x=[point.value * axis.factor for point in points],
         y=list(range(len(points))),
         mode="markers",
         marker={
@@ -112,36 +111,46 @@ def points_chart(
             "color": [_COLOURS[point.tone] for point in points],
             "symbol": [_SYMBOLS[point.tone] for point in points],
         },
-        error_x={
-            "type": "data",
-            "symmetric": False,
-            "array": [high * axis.factor - v for v, (_, high) in zip(values, ends, strict=True)],
-            "arrayminus": [v - low * axis.factor for v, (low, _) in zip(values, ends, strict=True)],
-            "color": "var(--muted)",
-        },
+        error_x=_errors(points, axis),
         hovertext=[_hover(point, axis) for point in points],
         hoverinfo="text",
     )
     lines = [] if target is None else [_target_line(target * axis.factor, len(points))]
     labels = [point.label for point in points]
-    spans = [end for interval in ends for end in interval]
-    return _in_rows(anchor, title, caption, labels, [*lines, trace], axis, spans)
+    return _in_rows(anchor, title, caption, labels, [*lines, trace], axis, _ends(points))
 
 
 def bars_chart(anchor: str, title: str, caption: str, bars: Sequence[Point], axis: Axis) -> Chart:
-    """Draw one bar a row from zero, top to bottom, to the left if it is negative."""
+    """Draw one bar a row from zero, top to bottom, to the left if negative, with its interval."""
     trace = trace_of(
         "bar",
         x=[bar.value * axis.factor for bar in bars],
         y=list(range(len(bars))),
         orientation="h",
         marker={"color": [_COLOURS[bar.tone] for bar in bars]},
+        error_x=_errors(bars, axis),
         hovertext=[_hover(bar, axis) for bar in bars],
         hoverinfo="text",
     )
     labels = [bar.label for bar in bars]
-    spans = [0.0, *(bar.value for bar in bars)]
-    return _in_rows(anchor, title, caption, labels, [trace], axis, spans)
+    return _in_rows(anchor, title, caption, labels, [trace], axis, [0.0, *_ends(bars)])
+
+
+def _errors(points: Sequence[Point], axis: Axis) -> Mapping[str, Any]:
+    """Return the intervals as plotly has them: how far they reach to each side."""
+    spans = [(point.value, *(point.interval or (point.value, point.value))) for point in points]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [(high - value) * axis.factor for value, _, high in spans],
+        "arrayminus": [(value - low) * axis.factor for value, low, _ in spans],
+        "color": "var(--muted)",
+        "visible": any(point.interval for point in points),
+    }
+
+
+def _ends(points: Sequence[Point]) -> list[float]:
+    return [end for point in points for end in point.interval or (point.value,)]
 
 
 def boxes_chart(anchor: str, title: str, caption: str, boxes: Sequence[Box], axis: Axis) -> Chart:
@@ -280,4 +289,4 @@ def _hover(point: Point, axis: Axis) -> str:
     if point.interval is None:
         return said
     low, high = (end * axis.factor for end in point.interval)
-    return f"{said}<br>95 % interval {low:.4g} to {high:.4g} {escape(axis.unit)}"
+    return f"{said}<br>{point.interval_name} {low:.4g} to {high:.4g} {escape(axis.unit)}"

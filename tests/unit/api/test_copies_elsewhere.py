@@ -24,7 +24,7 @@ from controller.runtime.run_files import RunFiles
 from tests.support.api import REVOKED, SECRETS, Served, served
 from tests.support.artefacts import copy_of, swap
 from tests.support.brought_home import BroughtHome, brought_home
-from tests.support.command_line import complaint_of, outcome_of, printed_by
+from tests.support.command_line import complaint_of, outcome_of
 
 Laptop = Callable[..., tuple[str, str, object]]
 
@@ -81,6 +81,8 @@ CALLS = (
 WRITE = (
     ("profile", "export", "{profiled}", "collapsed", "-o", "OUT"),
     ("profile", "report", "{profiled}", "-o", "OUT"),
+    ("profile", "diff", "{profiled}", "{profiled}", "-o", "OUT"),
+    ("profile", "advise", "{profiled}", "-o", "OUT"),
     ("profile", "report", "{profiled}", "{profiled}", "-o", "OUT"),
     ("results", "export", "OUT", "--format", "parquet"),
     ("results", "export", "OUT", "--format", "parquet", "--workload", "retinanet"),
@@ -119,9 +121,10 @@ def test_a_verb_writes_the_same_file_as_on_the_head(
 ) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     words = words_of(farm, call)
-    printed_by(farm.home.path, *(str(one) if word == "OUT" else word for word in words))
-    _, complained, status = laptop(*(str(other) if word == "OUT" else word for word in words))
-    assert (complained, status) == ("", 0)
+    here = outcome_of(farm.home.path, *(str(one) if word == "OUT" else word for word in words))
+    there = laptop(*(str(other) if word == "OUT" else word for word in words))
+    assert [str(said).replace(str(other), str(one)) for said in there] == [*map(str, here)]
+    assert here[2] == 0
     assert one.read_bytes() == other.read_bytes() != b""
 
 

@@ -100,7 +100,8 @@ def test_two_profiles_are_compared(tmp_path: Path) -> None:
     told = said("diff", str(a), str(b))
     assert f"A: {a}, B: {b}\nthe whole: no difference shown: B took 0.92× the time of A" in told
     assert "differs: threads 2 → 1\n−40 ms  aten::add_: only in A, 2 calls, optimizer" in told
-    assert re.search(r"│ optimizer +│ +40 ms │ +0 ms │ +−40 ms │ 0.00 │", told)
+    assert re.search(r"│ optimizer +│ +40 ms │ +0 ms │ +−40 ms │ 0.00 │ +8.0% → 0.0% │", told)
+    assert re.search(r"│ forward +│ +460 ms │ +460 ms │ +\+0 ms │ 1.00 │ 92.0% → 100.0% │", told)
     page = tmp_path / "diff.html"
     found = json.loads(said("diff", str(a), str(b), "--json", "-o", str(page)))
     assert "aten::add_: only in A, 2 calls" in page.read_text()
@@ -117,6 +118,11 @@ def test_a_profile_gives_advice(tmp_path: Path) -> None:
     assert found["whole_s"] == pytest.approx(0.7)
     remedies = [one["remedy"] for one in found["advice"]]
     assert {"kind": "knob", "name": "fused_optimizer", "value": True} in remedies
+    page = tmp_path / "advice.html"
+    assert json.loads(said("advise", str(folder), "--json", "-o", str(page))) == found
+    assert "Advice for profile" in page.read_text()
+    with pytest.raises(UserError, match="Name a file that you can write"):
+        said("advise", str(folder), "-o", str(tmp_path / "none" / "advice.html"))
 
 
 def test_steps_are_not_compared_with_what_has_none(imported: Path, tmp_path: Path) -> None:

@@ -157,7 +157,13 @@ def test_proofs_as_json(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatc
     lost = ComparisonRun("compare-2", None, ("host-1: workload: killed",))
     farm = PlantedFarm(frozen_bn=compared(2.0, 1.9, 2.1), fused_optimizer=lost)
     monkeypatch.setattr(profile_prove, "run_comparison", farm.run)
-    found = json.loads(printed_by(home, "profile", "advise", str(folder), "--prove", "--json"))
+    page = folder.parent / "page.html"
+    words = ("profile", "advise", str(folder), "--prove", "--json", "-o", str(page))
+    told, said, status = outcome_of(home, *words)
+    assert (said, status) == (f"page written to {page}\n" * 2, 0)
+    found = json.loads(told)
+    assert "no proof: host-1: workload: killed" in page.read_text()
+    assert "prediction outside the realised interval" in page.read_text()
     assert (found["counted"], found["at_least_half"], found["inside"]) == (1, 1, 0)
     by_name = {one["prediction"]["remedy"]["name"]: one for one in found["proofs"]}
     assert by_name["frozen_bn"]["realised"]["share"] == pytest.approx(0.5)
