@@ -43,8 +43,12 @@ def rows(*, changed: bool) -> Rows:
     return made
 
 
-def test_many_kernels_are_compared_in_seconds(tmp_path: Path, figure: Figure) -> None:
+def test_many_kernels_are_compared_in_seconds(
+    tmp_path: Path, figure: Figure, pytestconfig: pytest.Config
+) -> None:
     """Times the command as a whole: what it waits, and the CPU of its process."""
+    if not pytestconfig.getoption("figures"):
+        pytest.skip("a figure of half a minute: `make bench` measures it")
     folders = [tmp_path / name for name in ("a", "b")]
     for folder, changed in zip(folders, (False, True), strict=True):
         write(profile(rows(changed=changed)), folder)
