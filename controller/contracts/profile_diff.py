@@ -17,6 +17,8 @@ class ChangeKind(StrEnum):
     CALLS = "calls"
     REORDERS = "reorders"
     """oneDNN's reorders inside the operation: other ones, or more or fewer of them."""
+    COPIES = "copies"
+    """Copies inside the operation, into another layout or type: other ones, or more or fewer."""
     IMPLEMENTATION = "implementation"
     LAYOUT = "layout"
     SAME_WORK = "same work"

@@ -5,7 +5,7 @@ Every second of both is in exactly one change, so that the changes add up to the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.contracts.profile import ProfileOrigin, ProfileSummary
@@ -13,7 +13,16 @@ from controller.contracts.profile_diff import Change, ChangeKind, Condition, Pro
 from controller.profiles.advising.units import DENORMAL_SHARE
 from controller.profiles.model import PrimitiveRow, Profile
 from controller.profiles.parts import Row
-from controller.profiles.sites import Site, dtype_of, op_of, paired, sites_of
+from controller.profiles.sites import (
+    Key,
+    Site,
+    dtype_of,
+    is_copy,
+    is_reorder,
+    op_of,
+    paired,
+    sites_of,
+)
 from controller.profiles.validity import NOISE, SHARES_APART
 
 CONDITIONS = (
@@ -23,6 +32,8 @@ CONDITIONS = (
 """Facts of the environment that can change how fast the same work is done."""
 DENORMALS = "denormal_share"
 """A fact that differs by a little from step to step."""
+HALF_A_CALL = 500
+"""Thousandths of a call, a step."""
 TINY_S = 1e-5
 """Clocks of traces tell no less."""
 
@@ -78,19 +89,27 @@ def _changes(one: Site | None, other: Site | None) -> Iterator[_Found]:
     if one.same(other, _work):
         yield _Found(ChangeKind.SAME_WORK, one, other)
         return
-    (reorders, rest), (reorders_b, rest_b) = one.split(), other.split()
-    if reorders.counted(_body) == reorders_b.counted(_body):
-        rest, rest_b = one, other  # the same ones: they are a part of the work
-    else:
-        yield _Found(ChangeKind.REORDERS, reorders, reorders_b)
-    if rest.parts or rest_b.parts:
-        kind, detail = _cause(rest, rest_b)
-        yield _Found(kind, rest, rest_b, detail)
+    for kind, is_apart, key_of in _CONVERSIONS:
+        (found, rest), (found_b, rest_b) = one.split(is_apart), other.split(is_apart)
+        if not _alike(found.counted(key_of), found_b.counted(key_of)):  # else a part of the work
+            yield _Found(kind, found, found_b)
+            one, other = rest, rest_b
+    if one.parts or other.parts:
+        kind, detail = _cause(one, other)
+        yield _Found(kind, one, other, detail)
+
+
+def _alike(ones: Mapping[Key, int], others: Mapping[Key, int]) -> bool:
+    """Return whether calls are the same, as `Site.counted` has them, but for parts of one.
+
+    What is called once in several steps is called in some windows of steps and not in others.
+    """
+    return all(abs(ones.get(key, 0) - others.get(key, 0)) < HALF_A_CALL for key in {*ones, *others})
 
 
 def _cause(one: Site, other: Site) -> tuple[ChangeKind, str]:
     """Return what differs first in what an operation does, and what it was and is."""
-    if one.counted(_work) == other.counted(_work):
+    if _alike(one.counted(_work), other.counted(_work)):
         return ChangeKind.SAME_WORK, ""
     types = [_first(site.by_time(dtype_of)) for site in (one, other)]
     if types[0] != types[1]:
@@ -104,7 +123,7 @@ def _cause(one: Site, other: Site) -> tuple[ChangeKind, str]:
                 for side, work in enumerate(works)
             )
             return kind, _shift(*(of or "none" for of in only))
-        if counts[0] != counts[1]:
+        if not _alike(*counts):
             return ChangeKind.CALLS, ""
     return ChangeKind.SAME_WORK, ""
 
@@ -138,7 +157,7 @@ def _together(found: Iterable[_Found], step_s: float) -> Iterator[Change]:
 
 
 def _calls(kind: ChangeKind, site: Site) -> float:
-    return site.all_calls if kind is ChangeKind.REORDERS else site.calls
+    return site.all_calls if kind in (ChangeKind.REORDERS, ChangeKind.COPIES) else site.calls
 
 
 def _is_resolved(one_s: float, other_s: float, least_s: float = TINY_S) -> bool:
@@ -216,6 +235,11 @@ def _work(row: Row) -> tuple[str, ...]:
     return place.kernel, place.dims, place.strides, place.dtypes
 
 
+_CONVERSIONS: Sequence[tuple[ChangeKind, Callable[[Row], bool], Callable[[Row], str]]] = (
+    (ChangeKind.REORDERS, is_reorder, _body),
+    (ChangeKind.COPIES, is_copy, op_of),
+)
+"""What an operation does beside its work, each a change of its own; by what they are the same."""
 _CAUSES = (
     (ChangeKind.SHAPES, _shape),
     (ChangeKind.IMPLEMENTATION, _implementation),

@@ -21,16 +21,14 @@ DTYPES: Mapping[str, str] = {
     "unsigned char": "u8",
 }
 """torch's names of data types → oneDNN's."""
-VIEWS = frozenset(
-    f"aten::{name}"
-    for name in (
-        *("view", "reshape", "permute", "transpose", "t", "expand", "expand_as", "as_strided"),
-        *("slice", "select", "unsqueeze", "squeeze", "flatten", "detach", "alias", "narrow"),
-        *("split", "chunk", "unbind", "_unsafe_view", "_reshape_alias", "empty", "empty_like"),
-        *("empty_strided", "resize_", "result_type", "lift_fresh", "unfold", "split_with_sizes"),
-    )
+_VIEWS = (
+    *("view", "reshape", "permute", "transpose", "t", "expand", "expand_as", "as_strided"),
+    *("slice", "select", "unsqueeze", "squeeze", "flatten", "detach", "alias", "narrow"),
+    *("split", "chunk", "unbind", "_unsafe_view", "_reshape_alias", "empty", "empty_like"),
+    *("empty_strided", "resize_", "result_type", "lift_fresh", "unfold", "split_with_sizes"),
 )
-"""Views, which move no data."""
+VIEWS = frozenset((*(f"aten::{name}" for name in _VIEWS), "detach"))
+"""Views, which move no data; autograd's own `detach` has no namespace, and is not always called."""
 GEMMS: Mapping[str, int] = {
     "aten::mm": 0,
     "aten::bmm": 0,

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from controller.profiles.model import PrimitiveRow, Profile
+from controller.profiles.model import KernelRow, PrimitiveRow, Profile
 from controller.profiles.operations import VIEWS, main_dtype
 from controller.profiles.parts import UNEXPLAINED, WAITING, Part, Row, parts_of
 
 REORDER = "reorder"
+COPY = "aten::copy_"
 Key = TypeVar("Key")
 
 
@@ -86,13 +87,13 @@ class Site:
         found = inside or kernels
         return Site(self.phase, self.module, self.op, found, sum(part.seconds for part in found))
 
-    def split(self) -> tuple[Site, Site]:
-        """Return its reorders, and all else of it."""
-        if not any(is_reorder(part.row) for part in self.parts):
+    def split(self, is_apart: Callable[[Row], bool]) -> tuple[Site, Site]:
+        """Return the parts that are as asked, and all else of it."""
+        if not any(is_apart(part.row) for part in self.parts):
             return Site(self.phase, self.module, self.op), self
         apart = (Site(self.phase, self.module, self.op), Site(self.phase, self.module, self.op))
         for part in self.parts:
-            apart[0 if is_reorder(part.row) else 1].add(part)
+            apart[0 if is_apart(part.row) else 1].add(part)
         return apart
 
 
@@ -146,6 +147,11 @@ def op_of(row: Row) -> str:
 def is_reorder(row: Row) -> bool:
     """Return whether a row is a primitive that only converts a layout or a type."""
     return isinstance(row, PrimitiveRow) and row.primitive == REORDER
+
+
+def is_copy(row: Row) -> bool:
+    """Return whether a row is torch's copy of a tensor, as into another layout or type."""
+    return isinstance(row, KernelRow) and row.place.kernel == COPY and row.place.op != COPY
 
 
 def dtype_of(row: Row) -> str:

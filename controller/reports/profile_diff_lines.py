@@ -41,9 +41,13 @@ def ratio_tables(found: ProfileDiff, top: int) -> Iterator[Table]:
 
 
 def is_same(found: ProfileDiff) -> bool:
-    """Return whether nothing is shown to differ: neither time, nor work, nor conditions."""
+    """Return whether nothing is shown to differ: no time that is told, nor work, nor conditions.
+
+    If nothing else differs, a step that is slower as a whole is so by the machine, or by what no
+    profile records.
+    """
     changed = any(change.resolved for change in found.changes)
-    return not (found.resolved or changed or found.conditions or found.load_resolved)
+    return not (changed or found.conditions or found.load_resolved)
 
 
 def _headline(found: ProfileDiff) -> str:
@@ -52,6 +56,11 @@ def _headline(found: ProfileDiff) -> str:
     told = f"{duration(other)} {per} against {duration(one)}"
     if min(one, other) <= 0:
         return f"B took {told}"
+    if is_same(found) and found.resolved:
+        return (
+            f"no difference of work or conditions shown: B took {other / one:.2f}× the time of A, "
+            f"{told}. So the machine itself had another speed. {COMPARE}"
+        )
     if not found.resolved:
         which = "no difference shown" if is_same(found) else "the whole: no difference shown"
         return (
@@ -102,8 +111,8 @@ def _what(change: Change) -> str:
     match change.kind:
         case ChangeKind.ONLY_A | ChangeKind.ONLY_B:
             return f"{change.kind}, {max(one, other):g} calls"
-        case ChangeKind.REORDERS:
-            return f"reorders {one:g} → {other:g}"
+        case ChangeKind.REORDERS | ChangeKind.COPIES:
+            return f"{change.kind} {one:g} → {other:g}"
         case ChangeKind.CALLS:
             return f"calls {one:g} → {other:g}"
         case ChangeKind.SAME_WORK:

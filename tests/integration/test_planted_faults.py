@@ -36,6 +36,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
 
 HAS_BF16 = not {"avx512_bf16", "amx_bf16"}.isdisjoint(read_instruction_sets().usable)
 DEADLINE_S = 600.0
+FELT = 1.03
+"""Times a step from which a fault is one: another malloc costs nothing where tensors are small."""
 Record = Callable[[str, object], None]
 MODELS: Mapping[str, Mapping[str, Scalar]] = {
     "retinanet_resnext50": {
@@ -132,15 +134,21 @@ async def test_what_is_planted_is_named_first(
         folder = tmp_path / f"{workload}-{fault}"
         faulty = await profile_of(folder, workload, fault, **planted.knobs)
         line, rule = first_line(clean[workload], faulty), first_rule(clean[workload], faulty)
-        record_property(f"{workload}, {fault}", f"{line}; {rule}")
+        times = _seconds(faulty) / _seconds(clean[workload])
+        record_property(f"{workload}, {fault}", f"{times:.2f}×; {line}; {rule}")
         told.append(re.search(planted.said, line) is not None)
-        advised.append(rule in planted.rules)
+        if times > FELT:
+            advised.append(rule in planted.rules)
     shown = [not is_same(diff(clean[name], again[name])) for name in MODELS]
     figure("planted faults named first by the diff / all", sum(told) / len(told), "0.95")
-    figure("planted faults named first by advice / all", sum(advised) / len(advised), "0.95")
+    figure("those that cost over 3 % named first by advice", sum(advised) / len(advised), "0.95")
     figure("pairs of profiles of one cell with a difference shown", sum(shown), "0")
     assert sum(told) > len(told) / 2
     assert sum(advised) > len(advised) / 2
+
+
+def _seconds(found: Profile) -> float:
+    return (found.summary.step_s or 0.0) + (found.summary.load_s or 0.0)
 
 
 def first_line(clean: Profile, faulty: Profile) -> str:
@@ -150,10 +158,12 @@ def first_line(clean: Profile, faulty: Profile) -> str:
 
 
 def first_rule(clean: Profile, faulty: Profile) -> Rule | None:
-    """Return the rule whose prediction grew most."""
-    before = {advice.rule: advice.predicted_s for advice in advise(clean).advice}
+    """Return the rule whose prediction grew most, as a share of the step.
+
+    Seconds of all rules grow together where the machine was slower.
+    """
+    before = {advice.rule: advice.share for advice in advise(clean).advice}
     grown = {
-        advice.rule: advice.predicted_s - before.get(advice.rule, 0.0)
-        for advice in advise(faulty).advice
+        advice.rule: advice.share - before.get(advice.rule, 0.0) for advice in advise(faulty).advice
     }
     return max(grown, key=lambda rule: grown[rule], default=None)

@@ -78,7 +78,30 @@ def _with_reorders() -> Rows:
     return rows
 
 
+def _with_copies() -> Rows:
+    """Convolutions that copy their input into another layout first."""
+    rows = step()
+    for row in step():
+        if isinstance(row, KernelRow) and row.place.module in BODY:
+            copy = replace(row.place, kernel="aten::copy_")
+            rows.append(replace(row, place=copy, calls=2.0, self_s=0.1, primitive_s=0.0))
+    return rows
+
+
+def _called(calls: float, kernel: str) -> Rows:
+    """A step whose optimizer also calls this so often."""
+    (added,) = (row for row in step() if row.place.phase == "optimizer")
+    assert isinstance(added, KernelRow)
+    place = replace(added.place, kernel=kernel)
+    return [*step(), replace(added, place=place, calls=calls, self_s=calls * 1e-3)]
+
+
 PLANTED = {
+    "copies": (
+        _with_copies(),
+        ChangeKind.COPIES,
+        "+200 ms  aten::conv2d: copies 0 → 4, forward of 2 modules in body: 0 ms → 200 ms",
+    ),
     "reorders": (
         _with_reorders(),
         ChangeKind.REORDERS,
@@ -213,6 +236,27 @@ def test_noise_is_no_difference(share: float) -> None:
         for row in step()
     ]
     assert is_same(diff(profile(step()), profile(rows)))
+
+
+def test_a_step_that_is_slower_in_all_its_parts_is_the_machines() -> None:
+    many = [kernel(f"aten::op{n}", 0.01) for n in range(50)]
+    slower = [replace(row, self_s=row.self_s * 1.3) for row in many if isinstance(row, KernelRow)]
+    found = diff(profile(many), profile(slower))
+    assert is_same(found)
+    first, *_ = answer_lines(found, 3)
+    assert first.startswith("no difference of work or conditions shown: B took 1.30× the time of A")
+    assert "the machine itself" in first
+
+
+@pytest.mark.parametrize(
+    ("ones", "others"),
+    [
+        pytest.param(_called(1.0, "aten::mul_"), _called(1.4, "aten::mul_"), id="some windows"),
+        pytest.param(_called(26.6, "detach"), _called(28.4, "detach"), id="not always called"),
+    ],
+)
+def test_calls_that_differ_from_step_to_step_are_no_difference(ones: Rows, others: Rows) -> None:
+    assert is_same(diff(profile(ones), profile(others)))
 
 
 def test_what_is_not_valid_is_said_first() -> None:
