@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -21,17 +21,15 @@ REAL: dict[str, Callable[..., TrainingWorkload[Any, Any]]] = {
     "resnet50": Resnet50Training,
     "transformer_encoder": EncoderTraining,
 }
-ISLANDS = ("layer3", "backbone.layer3", "body.layer3", "layers.0", "layers.1")
-"""Beginnings of the names of modules that compute in fp32, where an island is planted."""
+ONE_OF = 3
+"""Of so many products, one is changed where not all are."""
 SLEEP_S = 0.3
 WAYS = 8
 """How often an input is converted there and back: enough to be felt where tensors are small."""
 
 
-def _products(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    for name, module in model.named_modules():
-        if isinstance(module, nn.Conv2d | nn.Linear):
-            yield name, module
+def _products(model: nn.Module) -> list[nn.Module]:
+    return [one for one in model.modules() if isinstance(one, nn.Conv2d | nn.Linear)]
 
 
 def _reordered(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -43,15 +41,14 @@ def _reordered(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def reorder(model: nn.Module) -> None:
     """Have every product's input converted into a layout of oneDNN's and back."""
-    for _, module in _products(model):
+    for module in _products(model):
         module.register_forward_pre_hook(_reordered)
 
 
 def island(model: nn.Module) -> None:
     """Have a part of the products computed in fp32 under autocast."""
-    for name, module in _products(model):
-        if any(part in name for part in ISLANDS):
-            module.forward = partial(_in_fp32, module.forward)
+    for module in _products(model)[::ONE_OF]:
+        module.forward = partial(_in_fp32, module.forward)
 
 
 def _in_fp32(forward: Callable[[Tensor], Tensor], given: Tensor) -> Tensor:
@@ -61,10 +58,9 @@ def _in_fp32(forward: Callable[[Tensor], Tensor], given: Tensor) -> Tensor:
 
 def denormals(model: nn.Module) -> None:
     """Have weights of a part of the products too small for all of their digits."""
-    for name, module in _products(model):
-        if any(part in name for part in ISLANDS):
-            with torch.no_grad():
-                next(module.parameters()).mul_(1e-40)
+    for module in _products(model)[::ONE_OF]:
+        with torch.no_grad():
+            next(module.parameters()).mul_(1e-40)
 
 
 def _nothing(_: nn.Module) -> None:
