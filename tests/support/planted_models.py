@@ -34,7 +34,7 @@ def _products(model: nn.Module) -> list[nn.Module]:
 
 def _reordered(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     there: Tensor = inputs[0]
-    for _ in range(WAYS):
+    for _way in range(WAYS):
         there = there.to_mkldnn().to_dense()
     return (there, *inputs[1:])
 
