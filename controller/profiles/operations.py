@@ -160,6 +160,12 @@ def elements(size: Sequence[object]) -> int:
     return found
 
 
+def keeps_type(dtypes: str) -> bool:
+    """Return whether a copy's target and source have the same type; False if nothing tells."""
+    target, source, *_ = (*_listed(dtypes), None, None)
+    return target is not None and target == source
+
+
 def _listed(text: str) -> list[Any]:
     """Return what a trace lists of a kernel's inputs; nothing if it is no list."""
     found = json.loads(text) if text else []

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from controller.profiles.model import KernelRow, PrimitiveRow, Profile
-from controller.profiles.operations import VIEWS, main_dtype
+from controller.profiles.operations import VIEWS, keeps_type, main_dtype
 from controller.profiles.parts import UNEXPLAINED, WAITING, Part, Row, parts_of
 
 REORDER = "reorder"
 COPY = "aten::copy_"
+CONVERSIONS = frozenset(("aten::to_mkldnn", "aten::to_dense"))
+"""Kernels that convert a tensor into oneDNN's own layout, and back."""
 Key = TypeVar("Key")
 
 
@@ -152,6 +154,14 @@ def is_reorder(row: Row) -> bool:
 def is_copy(row: Row) -> bool:
     """Return whether a row is torch's copy of a tensor, as into another layout or type."""
     return isinstance(row, KernelRow) and row.place.kernel == COPY and row.place.op != COPY
+
+
+def is_conversion(row: Row) -> bool:
+    """Return whether a row only converts a layout: a reorder, or torch's own copy of that kind."""
+    if isinstance(row, PrimitiveRow):
+        return is_reorder(row)
+    place = row.place
+    return place.kernel in CONVERSIONS or (is_copy(row) and keeps_type(place.dtypes))
 
 
 def dtype_of(row: Row) -> str:

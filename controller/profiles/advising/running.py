@@ -10,6 +10,7 @@ from controller.profiles.advising.claims import Claim, Seen, is_product, knob, s
 from controller.profiles.advising.work import above_copy
 from controller.profiles.model import LOAD, KernelRow
 from controller.profiles.parts import Part
+from controller.profiles.sites import is_conversion
 from controller.profiles.updates import is_update
 
 SHORT_S = 20e-6
@@ -172,6 +173,8 @@ def fragmentation(seen: Seen) -> Claim | None:
 def _is_short(part: Part) -> bool:
     row = part.row
     if not isinstance(row, KernelRow) or not row.place.op or is_product(part):
+        return False
+    if is_conversion(row):  # to be left out, not to be fused
         return False
     return row.self_s < SHORT_S * row.calls
 

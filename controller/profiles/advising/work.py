@@ -15,7 +15,7 @@ from controller.contracts.peaks import COPY
 from controller.profiles.advising.claims import Claim, Seen, is_product, knob, setting, whole
 from controller.profiles.model import KernelRow, PrimitiveRow
 from controller.profiles.parts import Part
-from controller.profiles.sites import dtype_of, is_reorder
+from controller.profiles.sites import dtype_of, is_conversion, is_reorder
 from controller.profiles.validity import NOISE
 
 STAGES = ("conv1", "layer1", "layer2", "layer3", "layer4")
@@ -52,14 +52,18 @@ def _of_activations(part: Part) -> bool:
 
 
 def reorders(seen: Seen) -> Claim | None:
-    """Reorders that channels-last does not avoid: of weights, of types, and forced ones."""
+    """Conversions that channels-last does not avoid: of weights, of types, and forced ones."""
     avoided = layout(seen)
     elsewhere = avoided.shares if avoided else {}
-    found = [i for i in seen.where(lambda part: is_reorder(part.row)) if i not in elsewhere]
+    found = [i for i in seen.where(lambda part: is_conversion(part.row)) if i not in elsewhere]
     remedy = setting("keep tensors in the layout and type in which the next primitive reads them")
     if seen.knobs.get("ipex_optimize") is False:
         remedy = knob("ipex_optimize", value=True)
-    told = f"{seen.calls(found):g} reorders compute nothing{largest(seen, found)}"
+    copies = [i for i in found if not is_reorder(seen.parts[i].row)]
+    count = f"{seen.calls(found) - seen.calls(copies):g} reorders"
+    if copies:
+        count += f" and {seen.calls(copies):g} copies into another layout"
+    told = f"{count} compute nothing{largest(seen, found)}"
     return Claim(Rule.REORDERS, told, remedy, whole(found))
 
 

@@ -113,6 +113,12 @@ def reorders(layout: str, seconds: float) -> Rows:
     ]
 
 
+def copies(dtypes: str) -> Rows:
+    """Return copies inside a convolution; dtypes: of target and source."""
+    row = kernel("aten::conv2d", 0.1, calls=9.0, dtypes=dtypes)
+    return [replace(row, place=replace(row.place, kernel="aten::copy_"))]
+
+
 def kernels(
     op: str, seconds: float, calls: float = 1.0, bytes_: float | None = None, **told: str
 ) -> Rows:
@@ -177,6 +183,16 @@ FAULTS: Mapping[str, tuple[Case, Rule, str]] = {
     ),
     "forced reorder": (
         Case(reorders("src:abcd dst:aBcd8b", 0.1)),
+        Rule.REORDERS,
+        "keep tensors in the layout and type in which the next primitive reads them",
+    ),
+    "forced copies": (
+        Case(copies('["float", "float", "Scalar"]')),
+        Rule.REORDERS,
+        "keep tensors in the layout and type in which the next primitive reads them",
+    ),
+    "there and back": (
+        Case(kernels("aten::to_mkldnn", 0.1, 40.0)),
         Rule.REORDERS,
         "keep tensors in the layout and type in which the next primitive reads them",
     ),
@@ -395,6 +411,11 @@ ALIKE: Mapping[str, tuple[Case, Rule]] = {
         Case(in_bf16(0.3, WITHOUT, bytes_=1e8), facts=HOLLOW, bf16=True),
         Rule.HIDDEN_ISA,
     ),
+    "copies into another type": (
+        Case(copies('["c10::BFloat16", "float", "Scalar"]')),
+        Rule.REORDERS,
+    ),
+    "a copy that was asked for": (Case(kernels("aten::copy_", 0.1)), Rule.REORDERS),
     "AMX used": (Case(in_bf16(0.3, WITH), facts=AMX, bf16=True), Rule.HIDDEN_ISA),
     "bf16 on a CPU without AMX": (
         Case(in_bf16(0.3, WITHOUT), facts={"isa": ("avx512_bf16",)}, bf16=True),
@@ -477,6 +498,10 @@ ALIKE: Mapping[str, tuple[Case, Rule]] = {
     "page faults that cost nothing": (
         Case(counters=counted(50_000, system_s=0.0)),
         Rule.PAGE_FAULTS,
+    ),
+    "short conversions": (
+        Case(kernels("aten::to_mkldnn", 0.1, calls=10000.0)),
+        Rule.FRAGMENTATION,
     ),
     "long kernels": (Case(kernels("aten::neg", 0.1, calls=100.0)), Rule.FRAGMENTATION),
     "short products near the roof": (
