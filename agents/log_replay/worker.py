@@ -5,6 +5,7 @@ It serves a LogReplays.
 
 from __future__ import annotations
 
+import resource
 import sys
 import time
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ COPIES: Final = 6
 
 def handle(wanted: LogReplays, replies: Replies) -> None:
     """Run all kernels, those that come first surely."""
+    limit_memory()
     enable_onednn_verbose(Path(wanted.folder) / REPLAY_LOG)
     samples_outside(LEAST_RUNS)  # loads SciPy before anything is timed
     watch = CpuWatch()
@@ -39,6 +41,14 @@ def handle(wanted: LogReplays, replies: Replies) -> None:
     flush()
     disturbed = objections(watch.timed, load_policy(POLICY))
     replies.answer(LogReplayed(replayed=done, disturbed=disturbed, threads=torch.get_num_threads()))
+
+
+def limit_memory() -> None:
+    """Have an allocation fail that this host has no memory for, and no process be killed for it."""
+    room = psutil.Process().memory_info().vms + psutil.virtual_memory().available
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = room if hard == resource.RLIM_INFINITY else min(room, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
 
 
 def replay_all(wanted: LogReplays, replies: Replies) -> Iterator[Replayed]:

@@ -48,6 +48,8 @@ _DTYPES = {
     "unsigned char": torch.uint8,
     "signed char": torch.int8,
 }
+_REFUSALS = (AttributeError, LookupError, RuntimeError, SyntaxError, TypeError, ValueError)
+"""What a call of a kernel raises that torch has not, or arguments that are none."""
 _LIST: TypeAdapter[list[Replay]] = TypeAdapter(list[Replay])
 
 
@@ -94,7 +96,7 @@ def replayed(
     try:
         call = call_of()
         call()
-    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+    except _REFUSALS as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         return Replayed(key=key, refused=reason)
     for _ in range(WARMUP):

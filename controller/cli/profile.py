@@ -91,12 +91,14 @@ def import_(
     profile = import_file(file, steps)
     wall, core = time.perf_counter() - wall, time.process_time() - core
     live = live_profile(against, Named(str(file), profile)) if against else None
+    again = None
     if project:
-        profile = projected_here(profile, file, time_limit or TIME_LIMIT_S, live)
+        projected = projected_here(profile, file, time_limit or TIME_LIMIT_S, live)
+        profile, again = projected.log, projected.live
     if output:
         _write(profile, output)
-    if live:
-        show_agreement(checked(Named(str(file), profile), live), top, json=json)
+    if live and again:
+        show_agreement(checked(Named(str(file), profile), live, again), top, json=json)
         return
     _show(profile, top, json=json)
     if not json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -20,9 +21,11 @@ from controller.profiles.live_check import (
     require_same,
     require_this_host,
 )
+from controller.profiles.live_replays import in_turns, replayed_again
 from controller.profiles.log_projecting import log_projected, step_seconds
 from controller.profiles.log_replays import planned_replays
 from controller.profiles.model import Profile
+from controller.profiles.projecting import samples_of
 from controller.profiles.reading import open_file
 from controller.profiles.verbose import facts_of
 from controller.reports.projection_lines import agreement_lines, kinds_table
@@ -33,22 +36,30 @@ MOST_STEPS: Final = 1_000_000
 """Of which each one's time is kept."""
 
 
+@dataclass(frozen=True, slots=True)
+class Projected:
+    """A log's profile with replays, and the live one that was replayed again beside it."""
+
+    log: Profile
+    live: Profile | None
+
+
 def projected_here(
     profile: Profile, file: Path, time_limit_s: float, live: Named | None = None
-) -> Profile:
+) -> Projected:
     """Return a log's profile with what its primitives take here; raises UserError.
 
-    live: what it will be compared with, which has to be of this machine.
+    live: what it will be compared with, which has to be of this machine. Its kernels run in turns
+    with the log's primitives.
     """
     if not profile.primitives:
         seen = "it is a trace: only a log of oneDNN says which primitives ran"
         raise UserError(f"project {file}", seen, "Give a log of ONEDNN_VERBOSE=1.")
-    rows = sorted(profile.primitives, key=lambda row: -row.seconds)
-    planned = planned_replays(rows)
-    tasks = {task.key: task for task in planned.tasks.values()}
+    planned = planned_replays(sorted(profile.primitives, key=lambda row: -row.seconds))
+    turns = in_turns(planned, live.profile if live else None)
     with TemporaryDirectory(prefix="benchfarm-replays-") as folder:
         wanted = LogReplays(
-            tasks=tuple(tasks.values()),
+            tasks=turns.tasks,
             folder=folder,
             threads=_threads(profile),
             time_limit_s=time_limit_s,
@@ -58,7 +69,11 @@ def projected_here(
             if live:
                 require_this_host(facts_of(log).isa, live)
                 log.seek(0)
-            return log_projected(profile, planned, done, log, _steps_s(profile, file))
+            samples = samples_of(log, turns.log_replays(done))
+            again = replayed_again(live.profile, turns, done, log) if live else None
+    own = done.model_copy(update={"replayed": tuple(filter(None, turns.log_replays(done)))})
+    found = log_projected(profile, planned, own, samples, _steps_s(profile, file))
+    return Projected(found, again)
 
 
 def live_profile(folder: Path, log: Named) -> Named:

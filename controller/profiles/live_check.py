@@ -72,12 +72,13 @@ def require_this_host(isa: str | None, live: Named) -> None:
         )
 
 
-def checked(log: Named, live: Named) -> ProjectionCheck:
+def checked(log: Named, live: Named, again: Profile) -> ProjectionCheck:
     """Return how the projection of a log agrees with a live profile; raises UserError.
 
-    Only what was replayed for both is compared.
+    again: the live profile with the times of replays beside the log's. Only what was replayed for
+    both is compared.
     """
-    sides = [_replayed(named.profile) for named in (log, live)]
+    sides = [_replayed(of) for of in (log.profile, again)]
     common = sides[0].keys() & sides[1].keys()
     rows = [[row for work in common for row in side[work]] for side in sides]
     if not rows[0]:
@@ -95,7 +96,7 @@ def checked(log: Named, live: Named) -> ProjectionCheck:
         kinds=tuple(sorted(compared.each(kinds), key=lambda kind: -kind.share)),
         live_share=_seconds(rows[1]) / _seconds(live.profile.primitives),
         shown_efficiency=live.profile.summary.efficiency or 0.0,
-        notes=tuple(_notes(log, live)),
+        notes=(*_notes(log, live), *(f"{live.name}: {note}" for note in again.summary.notes)),
     )
 
 

@@ -11,7 +11,7 @@ from controller.contracts.replay import LogReplayed
 from controller.profiles.log_replays import Planned, is_product, likeness
 from controller.profiles.model import PrimitiveRow, Profile
 from controller.profiles.primitive import primitive_of
-from controller.profiles.projecting import MOST_REASONS, projected, replayed_primitives, samples_of
+from controller.profiles.projecting import MOST_REASONS, Samples, projected, replayed_primitives
 from controller.profiles.validity import judged
 from controller.profiles.verbose import LogFacts, executions
 
@@ -20,15 +20,14 @@ def log_projected(
     profile: Profile,
     planned: Planned,
     done: LogReplayed,
-    log: BinaryIO,
+    samples: Samples,
     steps_s: Sequence[float] = (),
 ) -> Profile:
     """Return the profile with replay times in its rows, its efficiency, and what is in neither.
 
-    done: of planned's tasks, in their order without repeats. log: oneDNN's of the replays. steps_s:
-    seconds of each step's primitives, for the interval.
+    done: of planned's tasks. samples: their seconds. steps_s: seconds of each step's primitives,
+    for the interval.
     """
-    samples = samples_of(log, done.replayed)
     products = {
         body: told for body, told in _products(profile.primitives, planned, samples) if told
     }

@@ -51,19 +51,22 @@ def replays_of(profile: Profile) -> list[Replay]:
     return [*found.values(), *layers_of(profile.primitives)]
 
 
-def samples_of(log: BinaryIO, replayed: Sequence[Replayed]) -> Samples:
+def samples_of(log: BinaryIO, replayed: Sequence[Replayed | None]) -> Samples:
     """Return the seconds of all replayed calls: of kernels by key, of primitives by `body_key`.
+
+    replayed: as numbered in the log; None in place of one that doesn't count.
 
     Primitives are also listed by body alone, since the same primitive does the same work in any
     kernel or layer.
     """
-    samples: Samples = {one.key: list(one.samples) for one in replayed if one.samples}
+    samples: Samples = {one.key: list(one.samples) for one in replayed if one and one.samples}
     current: str | None = None
     mark, facts = REPLAY.encode(), LogFacts()
     for line in log:
         if line.startswith(mark):
             number = line.removeprefix(mark).strip()
-            current = replayed[int(number)].key if number else None
+            one = replayed[int(number)] if number else None
+            current = one.key if one else None
         elif current is not None:
             for _, body, seconds in executions(BytesIO(line), facts):
                 name = body.decode()

@@ -57,7 +57,7 @@ def replayed(rows: Iterable[PrimitiveRow]) -> set[tuple[str, str, str, str]]:
 def test_an_lstm_is_replayed_whole_by_both(lstm: Path, tmp_path: Path) -> None:
     here = live(lstm, tmp_path)
     log = lstm / "verbose.log"
-    imported = projected_here(import_file(log), log, 120.0)
+    imported = projected_here(import_file(log), log, 120.0).log
     assert {("rnn", "FWD_D"), ("rnn", "BWD_DW")} <= {
         (row.primitive, row.direction) for row in here.primitives
     }

@@ -15,7 +15,7 @@ from controller.cli import profile_project
 from controller.cli.main import app
 from controller.contracts.errors import UserError
 from controller.contracts.profile import ProfileOrigin
-from controller.contracts.projection_check import Agreement
+from controller.contracts.projection_check import Agreement, ProjectionCheck
 from controller.contracts.replay import REPLAY_LOG, LogReplayed, LogReplays, Replayed
 from controller.profiles.files import write
 from controller.profiles.importing import import_file
@@ -86,6 +86,12 @@ def named(profile: Profile, name: str = "DIR") -> Named:
     return Named(name, profile)
 
 
+def compared(here: Named, live: Named) -> ProjectionCheck:
+    """Compare with a live profile that takes the same time again as in its own run."""
+    summary = live.profile.summary.model_copy(update={"notes": ()})
+    return checked(here, live, replace(live.profile, summary=summary))
+
+
 def refusal(here: Profile, live: Profile) -> str:
     with pytest.raises(UserError) as error:
         require_same(named(here, "LOG"), named(live))
@@ -109,7 +115,7 @@ def test_efficiencies_agree_by_their_interval(
 ) -> None:
     file = log()
     here = replayed(import_file(file), share, width)
-    found = checked(named(here, "LOG"), named(measured(file)))
+    found = compared(named(here, "LOG"), named(measured(file)))
     assert found.agreement is agreement
     assert found.whole.ratio == pytest.approx(share / 0.9)
     assert found.whole.low == pytest.approx(share * (1 - width) / (0.9 * 1.02))
@@ -124,11 +130,11 @@ def test_efficiencies_agree_by_their_interval(
 def test_steps_that_vary_widen_the_whole(log: Callable[..., Path]) -> None:
     file = log()
     here = named(replayed(import_file(file), 0.9), "LOG")
-    found = checked(here, named(measured(file, efficiency_low=0.5, efficiency_high=1.5)))
+    found = compared(here, named(measured(file, efficiency_low=0.5, efficiency_high=1.5)))
     assert found.agreement is Agreement.NOT_RESOLVED
     assert found.whole.high == pytest.approx(0.9 * 1.02 / 0.5)
     assert found.kinds[0].high == pytest.approx(1.02 / 0.98)
-    unknown = checked(here, named(measured(file, efficiency_low=None, efficiency_high=None)))
+    unknown = compared(here, named(measured(file, efficiency_low=None, efficiency_high=None)))
     assert unknown.agreement is Agreement.WITHIN
     assert unknown.notes == ("nothing tells how DIR's steps vary: the interval leaves them out",)
 
@@ -139,7 +145,7 @@ def test_a_profile_s_times_are_compared_as_they_were_watched(log: Callable[..., 
     live = measured(file)
     rows = [replace(row, seconds=row.seconds * 0.8) for row in live.primitives]
     summary = live.summary.model_copy(update={"scale": 0.8, "efficiency": 1.125})
-    found = checked(
+    found = compared(
         named(replayed(import_file(file), 0.9)),
         named(replace(live, primitives=tuple(rows), summary=summary)),
     )
@@ -151,12 +157,12 @@ def test_only_what_was_replayed_for_both_is_compared(log: Callable[..., Path]) -
     file = log()
     here, live = replayed(import_file(file), 0.9), measured(file)
     without = [replace(r, replay=None) if r.primitive == "matmul" else r for r in live.primitives]
-    found = checked(named(here), named(replace(live, primitives=tuple(without))))
+    found = compared(named(here), named(replace(live, primitives=tuple(without))))
     assert [found.whole.share, found.live_share] == pytest.approx([0.9, 0.9])
     assert [kind.primitive for kind in found.kinds] == ["convolution", "convolution"]
     nothing = tuple(replace(row, replay=None) for row in live.primitives)
     with pytest.raises(UserError, match="no primitive was replayed for both"):
-        checked(named(here), named(replace(live, primitives=nothing)))
+        compared(named(here), named(replace(live, primitives=nothing)))
 
 
 @pytest.mark.parametrize(
@@ -199,7 +205,7 @@ def test_a_truncated_line_changes_nothing_else(
     lines[place] = lines[place][:-cut] + ("\n" if in_the_middle else "")
     torn = import_file(log("".join(lines)))
     require_same(named(torn), named(live))
-    found = checked(named(replayed(torn, 0.9)), named(live))
+    found = compared(named(replayed(torn, 0.9)), named(live))
     assert found.agreement is Agreement.WITHIN
     assert torn.summary.skipped or any("middle of a line" in note for note in torn.summary.notes)
 

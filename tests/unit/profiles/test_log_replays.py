@@ -24,6 +24,7 @@ from controller.profiles.log_projecting import log_projected, step_seconds
 from controller.profiles.log_replays import planned_replays
 from controller.profiles.marks import REPLAY
 from controller.profiles.model import Profile
+from controller.profiles.projecting import samples_of
 
 CONVOLUTION = (
     "cpu,convolution,brg_conv_fwd:avx2,forward_training,src:f32::blocked:acdb::f0 "
@@ -176,7 +177,8 @@ def projected(
     given = done or LogReplayed(
         replayed=tuple(Replayed(key=key, samples=(0.003,) * 11) for key in keys), threads=2
     )
-    return log_projected(profile, planned, given, BytesIO(replays.encode()), [0.002] * 4)
+    samples = samples_of(BytesIO(replays.encode()), given.replayed)
+    return log_projected(profile, planned, given, samples, [0.002] * 4)
 
 
 def replay_log(body: str, milliseconds: float, number: int = 0) -> str:

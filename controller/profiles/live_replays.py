@@ -1,0 +1,157 @@
+"""A live profile's kernels, replayed again in turns with the primitives of a log. Pure.
+
+A machine changes its speed within minutes. Only what runs at the same time can be compared.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import BinaryIO, Final
+
+from controller.contracts.replay import KernelReplay, LogReplayed, Replayed
+from controller.profiles.log_replays import Planned, likeness
+from controller.profiles.model import Profile
+from controller.profiles.primitive import primitive_of
+from controller.profiles.projecting import (
+    projected,
+    refused_told,
+    replay_key,
+    replays_of,
+    samples_of,
+)
+from controller.profiles.replay_arguments import NotReplayable, require_limits
+
+_KERNEL: Final = re.compile(r"(aten|mkldnn|mkl)::[a-z0-9_.]+")
+_QUOTES: Final = frozenset("'\"\\")
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Kernels of a log, each followed by those of a live profile that do the same work."""
+
+    tasks: tuple[KernelReplay, ...]
+    are_live: tuple[bool, ...]
+    """Of each task, whether it is the live profile's."""
+    refused: tuple[Replayed, ...] = ()
+    """Kernels of the live profile that are not run, and why."""
+
+    def log_replays(self, done: LogReplayed) -> list[Replayed | None]:
+        """Return the result of each task that is the log's; None in place of others."""
+        return self._of(done, live=False)
+
+    def live_replays(self, done: LogReplayed) -> list[Replayed | None]:
+        """Return the result of each task that is the live profile's; None in place of others."""
+        return self._of(done, live=True)
+
+    def _of(self, done: LogReplayed, *, live: bool) -> list[Replayed | None]:
+        each = zip(done.replayed, self.are_live, strict=True)
+        return [one if is_live is live else None for one, is_live in each]
+
+
+def in_turns(planned: Planned, live: Profile | None) -> Turns:
+    """Return the kernels of a log in their order, with those of a live profile between them."""
+    by_key: dict[str, list[str]] = {}
+    for body, task in planned.tasks.items():
+        by_key.setdefault(task.key, []).append(body)
+    mine = {task.key: task for task in planned.tasks.values()}
+    theirs, refused = _live_tasks(live) if live else ({}, ())
+    alike = _keys_by_work(live, theirs) if live else {}
+    tasks: list[tuple[KernelReplay, bool]] = []
+    for key, task in mine.items():
+        tasks.append((task, False))
+        works = (likeness(one) for body in by_key[key] if (one := primitive_of(body)))
+        keys = [its for work in works for its in alike.get(work, ())]
+        tasks += [(theirs.pop(its), True) for its in dict.fromkeys(keys) if its in theirs]
+    tasks += [(task, True) for task in theirs.values()]
+    return Turns(tuple(task for task, _ in tasks), tuple(is_live for _, is_live in tasks), refused)
+
+
+def replayed_again(live: Profile, turns: Turns, done: LogReplayed, log: BinaryIO) -> Profile:
+    """Return a live profile with the times that its kernels took now; its notes tell the refused.
+
+    log: oneDNN's of all replays, from its beginning. A layer that was rebuilt, because its trace
+    has no inputs, keeps the time of its own run.
+    """
+    log.seek(0)
+    theirs = turns.live_replays(done)
+    found = projected(live, samples_of(log, theirs))
+    pairs = zip(found.primitives, live.primitives, strict=True)
+    rows = tuple(old if now.replay is None and not old.place.dims else now for now, old in pairs)
+    again = replace(found, primitives=rows)
+    refused = [*(one for one in theirs if one), *turns.refused]
+    notes = tuple(f"again, {note}" for note in refused_told(again, refused))
+    return replace(again, summary=found.summary.model_copy(update={"notes": notes}))
+
+
+def _live_tasks(live: Profile) -> tuple[dict[str, KernelReplay], tuple[Replayed, ...]]:
+    tasks: dict[str, KernelReplay] = {}
+    refused = []
+    for task in replays_of(live):
+        if not isinstance(task, KernelReplay):
+            continue
+        try:
+            tasks[task.key] = task.model_copy(update={"bytes": _trusted_bytes(task)})
+        except NotReplayable as why:
+            refused.append(Replayed(key=task.key, refused=str(why)))
+    return tasks, tuple(refused)
+
+
+def _trusted_bytes(task: KernelReplay) -> float:
+    """Return the bytes of a kernel's tensors; raises NotReplayable.
+
+    A profile in a folder may be another user's: it neither names files nor takes all memory. Traces
+    record numbers, no texts.
+    """
+    if not _KERNEL.fullmatch(task.kernel):
+        raise NotReplayable(f"{task.kernel[:80]!r} is no kernel of torch")
+    try:
+        dims, strides, values = (
+            json.loads(text or "[]") for text in (task.dims, task.strides, task.values)
+        )
+        if any(_QUOTES.intersection(str(value)) for value in values):
+            raise NotReplayable("it is given a text")
+        return sum(_tensor_bytes(dims, strides))
+    except (TypeError, ValueError) as error:
+        raise NotReplayable("its sizes are not known") from error
+
+
+def _tensor_bytes(
+    dims: Sequence[Sequence[int]], strides: Sequence[Sequence[int]]
+) -> Iterator[float]:
+    """Yield the bytes of each tensor, all in fp32, at least with what lies between its elements.
+
+    Raises NotReplayable, TypeError and ValueError.
+    """
+    for sizes, steps in zip(dims, strides, strict=True):
+        numbers = [*_numbers(sizes), *_numbers(steps)]
+        if min(numbers, default=0) < 0:
+            raise NotReplayable("its sizes are not known")
+        each = zip(_numbers(sizes), _numbers(steps), strict=False)
+        reach = 1 + sum(max(0, n - 1) * step for n, step in each)
+        size = 4.0 * max(reach, prod(_numbers(sizes)))
+        require_limits(size)
+        yield size
+
+
+def _numbers(of: object) -> list[int]:
+    """Return the sizes of a tensor, or of each tensor of a list."""
+    if not isinstance(of, list):
+        raise TypeError(of)
+    flat = [n for one in of for n in (one if isinstance(one, list) else [one])]
+    return [int(number) for number in flat]
+
+
+def _keys_by_work(
+    live: Profile, tasks: Mapping[str, KernelReplay]
+) -> dict[tuple[str, ...], list[str]]:
+    """Return which kernels of a live profile do some work, those with most time first."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for row in sorted(live.primitives, key=lambda row: -row.seconds):
+        key, primitive = replay_key(row.place), primitive_of(row.body)
+        if primitive and key in tasks:
+            found.setdefault(likeness(primitive), []).append(key)
+    return found

@@ -1,0 +1,172 @@
+"""A live profile's kernels, replayed again in turns with a log's primitives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from controller.cli import profile_project
+from controller.cli.main import app
+from controller.contracts.replay import REPLAY_LOG, LogReplayed, LogReplays, Replayed
+from controller.profiles.files import write
+from controller.profiles.importing import import_file
+from controller.profiles.live_replays import Turns, in_turns, replayed_again
+from controller.profiles.log_replays import planned_replays
+from controller.profiles.marks import REPLAY
+from controller.profiles.model import Place, Profile
+from controller.profiles.projecting import replay_key
+from tests.unit.profiles.test_live_check import BACKWARD, HEADER, TIMES, log_text, measured
+from tests.unit.profiles.test_log_replays import CONVOLUTION, MATMUL
+
+KERNELS = {CONVOLUTION: "conv", BACKWARD: "conv_back", MATMUL: "mm"}
+
+
+def place_of(body: str) -> Place:
+    return Place(
+        kernel=f"aten::{KERNELS[body]}",
+        dims="[[2, 3], []]",
+        strides="[[3, 1], []]",
+        dtypes='["float", "Scalar"]',
+        values='["", "1"]',
+    )
+
+
+def traced(profile: Profile) -> Profile:
+    """Return a live profile whose trace tells the inputs of each kernel."""
+    rows = [replace(row, place=place_of(row.body)) for row in profile.primitives]
+    return replace(profile, primitives=tuple(rows))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    (tmp_path / "it.log").write_text(log_text())
+    return tmp_path / "it.log"
+
+
+def turns_of(file: Path, live: Profile | None) -> Turns:
+    rows = sorted(import_file(file).primitives, key=lambda row: -row.seconds)
+    return in_turns(planned_replays(rows), live)
+
+
+def test_each_of_the_log_s_is_followed_by_what_does_the_same_live(log: Path) -> None:
+    live = traced(measured(log))
+    more = replace(live.primitives[0], place=replace(place_of(MATMUL), values='["", "2"]'))
+    odd = replace(more, body="shuffle", primitive="shuffle", place=place_of(MATMUL))
+    odd = replace(odd, place=replace(odd.place, kernel="aten::channel_shuffle"))
+    turns = turns_of(log, replace(live, primitives=(odd, *live.primitives, more)))
+    live_keys = [t.key for t, live in zip(turns.tasks, turns.are_live, strict=True) if live]
+    assert [*map(int, turns.are_live)] == [0, 1, 1, 0, 1, 0, 1, 1]
+    assert live_keys == [
+        *(replay_key(place_of(BACKWARD)), replay_key(more.place)),
+        *(replay_key(place_of(CONVOLUTION)), replay_key(place_of(MATMUL))),
+        replay_key(odd.place),
+    ]
+    assert turns.refused == ()
+    alone = turns_of(log, None)
+    assert alone.are_live == (False,) * 3
+    assert alone.tasks == tuple(
+        task for task, live in zip(turns.tasks, turns.are_live, strict=True) if not live
+    )
+
+
+def replays_in_turns(
+    file: Path, log_share: float, live_share: float
+) -> Callable[[LogReplays], LogReplayed]:
+    """Return what stands in for the agents' side: a call takes a share of what the log tells."""
+    bodies = {body_of.key: body for body, body_of in planned_of(file).items()}
+    live_bodies = {replay_key(place_of(body)): body for body in TIMES}
+
+    def run(wanted: LogReplays) -> LogReplayed:
+        text = HEADER
+        for number, task in enumerate(wanted.tasks):
+            body = bodies.get(task.key) or live_bodies[task.key]
+            ms = TIMES[body] * (log_share if task.key in bodies else live_share)
+            line = f"onednn_verbose,v1,primitive,exec,{body},{ms}\n"
+            text += f"{REPLAY}{number}\n{line * 11}{REPLAY}\n"
+        (Path(wanted.folder) / REPLAY_LOG).write_text(text)
+        done = tuple(Replayed(key=task.key, samples=(1.0,) * 11) for task in wanted.tasks)
+        return LogReplayed(replayed=done, threads=2)
+
+    return run
+
+
+def planned_of(file: Path) -> dict[str, object]:
+    return dict(planned_replays(import_file(file).primitives).tasks)
+
+
+@pytest.mark.parametrize(
+    ("log_share", "live_share", "ratio", "status"),
+    [(0.45, 0.44, 0.45 / 0.44, 0), (1.1, 1.1, 1.0, 0), (0.9, 0.45, 2.0, 1), (0.45, 0.9, 0.5, 1)],
+)
+def test_the_machine_s_own_speed_is_no_difference(
+    log: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    log_share: float,
+    live_share: float,
+    ratio: float,
+    status: int,
+) -> None:
+    """The live run came to 90 %, whatever the machine's speed is as both are replayed."""
+    write(traced(measured(log)), tmp_path / "live")
+    stand_in = replays_in_turns(log, log_share, live_share)
+    monkeypatch.setattr(profile_project, "run_log_replays", stand_in)
+    command = ["profile", "import", str(log), "--project", "--against", str(tmp_path / "live")]
+    done = CliRunner().invoke(app, [*command, "--json"])
+    assert done.exit_code == status, done.exception
+    found = json.loads(done.stdout)
+    assert found["whole"]["ratio"] == pytest.approx(ratio)
+    assert found["whole"]["live"] == pytest.approx(live_share)
+    assert found["shown_efficiency"] == pytest.approx(0.9)
+    assert [found["whole"]["share"], found["live_share"]] == pytest.approx([1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({"kernel": "os::system"}, "'os::system' is no kernel of torch"),
+        ({"kernel": "aten::mm; x"}, "'aten::mm; x' is no kernel of torch"),
+        ({"kernel": "aten::from_file", "values": '["", "\'made\'"]'}, "it is given a text"),
+        ({"values": '["", "\\"made\\""]'}, "it is given a text"),
+        ({"values": "{"}, "its sizes are not known"),
+        ({"dims": "[[200000, 200000], []]"}, "its tensors have 149 GiB"),
+        ({"strides": "[[3, 1000000000000], []]"}, "its tensors have"),
+        ({"dims": "[[2, -3], []]"}, "its sizes are not known"),
+        ({"dims": '[["2", "x"], []]'}, "its sizes are not known"),
+        ({"dims": "[[2, 3]]"}, "its sizes are not known"),
+        ({"dims": "7"}, "its sizes are not known"),
+    ],
+)
+def test_a_profile_of_others_is_not_trusted(log: Path, told: dict[str, str], why: str) -> None:
+    """What it would have run is told, and the rest is compared."""
+    live = traced(measured(log))
+    rows = list(live.primitives)
+    hostile = replace(rows[0].place, **told)
+    rows[0] = replace(rows[0], place=hostile)
+    planted = replace(live, primitives=tuple(rows))
+    turns = turns_of(log, planted)
+    assert [one.key for one in turns.refused] == [replay_key(hostile)]
+    assert why in str(turns.refused[0].refused)
+    assert [*turns.are_live].count(True) == len(TIMES) - 1
+    done = LogReplayed(replayed=tuple(Replayed(key=t.key) for t in turns.tasks), threads=2)
+    again = replayed_again(planted, turns, done, BytesIO(HEADER.encode()))
+    (note,) = again.summary.notes
+    assert note.startswith("again, not replayed, ")
+    assert why in note
+
+
+def test_a_rebuilt_layer_keeps_the_time_of_its_own_run(log: Path) -> None:
+    """Of a stack whose kernels leave no record; and only that."""
+    live = traced(measured(log))
+    rows = [replace(live.primitives[0], place=Place()), *live.primitives[1:]]
+    mixed = replace(live, primitives=tuple(rows))
+    turns = turns_of(log, mixed)
+    done = LogReplayed(replayed=tuple(Replayed(key=t.key) for t in turns.tasks), threads=2)
+    again = replayed_again(mixed, turns, done, BytesIO(HEADER.encode()))
+    assert [row.replay for row in again.primitives] == [rows[0].replay, None, None]
