@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import resource
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Generic, Protocol, runtime_checkable
 
 from agents.backends.denormals import denormal_facts
 from agents.backends.protocol import TrainingBackend
-from controller.contracts.result import Environment
+from controller.contracts.result import Environment, Measurement
 from models.training import Batch, Outputs, TrainingWorkload, loader_of
 
 if TYPE_CHECKING:
@@ -60,6 +61,17 @@ class Waiting(Protocol):
     @property
     def waits(self) -> bool:
         """Whether batches are read while it trains, so that loading is a part of a step."""
+        ...
+
+
+@runtime_checkable
+class Scaling(Protocol):
+    """A Stepping of several processes, each of which could work alone."""
+
+    def scaling(self) -> Mapping[str, Measurement]:
+        """Return metric `scaling_efficiency`: what a process's share of a step takes alone, of what
+        the whole step takes. Called once, after `environment`.
+        """
         ...
 
 

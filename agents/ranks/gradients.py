@@ -40,6 +40,8 @@ class GradientMean:
             parameter for group in optimizer.param_groups for parameter in group["params"]
         ]
         self._ranks = ranks
+        self.exchanges = True
+        """Whether it does; else each rank steps with its own gradients."""
         self._sum = torch.zeros(sum(parameter.numel() for parameter in self._parameters))
         self.steps = 0
         """How often it has averaged."""
@@ -50,6 +52,12 @@ class GradientMean:
     @torch.no_grad()
     def _average(self) -> None:
         self.began_s = time.perf_counter()
+        if self.exchanges:
+            self._exchange()
+        self.steps += 1
+        self.ended_s = time.perf_counter()
+
+    def _exchange(self) -> None:
         pairs = list(self._gradients())
         for gradient, place in pairs:
             place.copy_(gradient)
@@ -58,8 +66,6 @@ class GradientMean:
         self._sum /= self._ranks
         for gradient, place in pairs:
             gradient.copy_(place)
-        self.steps += 1
-        self.ended_s = time.perf_counter()
 
     def _gradients(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield each gradient with its place in what is exchanged."""

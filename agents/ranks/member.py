@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from torch import distributed
 
 from agents.host.parent import end_with_parent
+from agents.ranks.contention import alone_and_together
 from agents.ranks.gradients import GradientMean
 from agents.ranks.meeting import join, with_far_ranks
 from agents.ranks.protocol import RankEnd, RankMessage, RankReady, RankStep
@@ -45,7 +46,13 @@ def run(spec: WorkerSpec, orders: Iterable[int], say: Callable[[RankMessage], No
         )
         say(with_far_ranks(step, place) if spec.job.share else step)
         batch = workload.share(workload.batch(number), place.rank, place.ranks)
-    say(RankEnd(environment=backend.environment()))
+    environment = backend.environment()  # of the steps that count
+    mean.exchanges = False
+    alone_s, together_s = alone_and_together(
+        lambda: backend.step(workload, model, optimizer, batch),
+        first=place.rank % place.local == 0,
+    )
+    say(RankEnd(environment=environment, alone_s=alone_s, together_s=together_s))
     distributed.destroy_process_group()
 
 

@@ -55,6 +55,11 @@ class RankEnd(Contract):
 
     type: Literal["rank_end"] = "rank_end"
     environment: Environment
+    alone_s: tuple[float, ...] = ()
+    """Seconds of steps on its own share without an exchange, while all other ranks of its host
+    waited; only of the first rank of a host."""
+    together_s: tuple[float, ...] = ()
+    """Those of the same steps while all ranks made such steps, in turns with `alone_s`."""
 
 
 RankMessage = RankReady | RankStep | RankEnd | Failure

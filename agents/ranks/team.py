@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -32,7 +32,8 @@ from agents.ranks.protocol import (
     RankStep,
 )
 from controller.contracts.errors import WorkerFault
-from controller.contracts.result import Blame, Environment, Failure
+from controller.contracts.result import Blame, Environment, Failure, Measurement
+from controller.contracts.units import Unit
 from controller.contracts.wire import HostShare, RankPlace, StepOrder, WorkerSpec
 from controller.platform.programs import this_program
 
@@ -115,6 +116,7 @@ class Team:
         self._exchange_shares: list[float] = []
         self._imbalances: list[float] = []
         self._computed_s: list[list[float]] = []
+        self._slowed: tuple[float, ...] = ()
         self._far: tuple[FarRankFigures, ...] = ()
 
     def start(self) -> None:
@@ -178,6 +180,8 @@ class Team:
         """See Stepping.environment: of the first rank, and of all; ends the ranks."""
         ends = [said for said in self._told(_END) if isinstance(said, RankEnd)]
         self._close()
+        pairs = zip(ends[0].alone_s, ends[0].together_s, strict=True)
+        self._slowed = tuple(alone_s / together_s for alone_s, together_s in pairs)
         return {
             **ends[0].environment,
             "affinity": tuple(sorted(core for place in self._places for core in place.cores)),
@@ -189,7 +193,23 @@ class Team:
             ),
             "all_reduce_share": round(statistics.median(self._exchange_shares), 4),
             "rank_imbalance": round(statistics.median(self._imbalances), 4),
+            "contention_share": round(self._own_share() * (1 - self._slowdown()), 4),
         }
+
+    def scaling(self) -> Mapping[str, Measurement]:
+        """See Scaling.scaling: of the first rank."""
+        own = self._own_share()
+        found = tuple(own * slowed for slowed in self._slowed)
+        return {"scaling_efficiency": Measurement.of_samples(found, Unit.FRACTION)}
+
+    def _own_share(self) -> float:
+        """Return the share of a step in which ranks neither exchanged nor waited for another."""
+        lost = statistics.median(self._exchange_shares) + statistics.median(self._imbalances)
+        return 1 - lost
+
+    def _slowdown(self) -> float:
+        """Return what the first rank's own work takes alone, of what it takes beside others."""
+        return statistics.median(self._slowed)
 
     def _told(self, order: StepOrder) -> Sequence[RankMessage]:
         for member in self._members:

@@ -12,7 +12,7 @@ from statistics import median
 
 from agents.backends.own_speed import product_flops
 from agents.backends.protocol import TrainingBackend
-from agents.backends.stepping import OneProcess, Stepping, Waiting
+from agents.backends.stepping import OneProcess, Scaling, Stepping, Waiting
 from agents.energy.account import account
 from agents.energy.rapl import EnergyMeter, readable_domains, rested
 from agents.host.disturbance import CpuWatch, environment_of, speed_objections, validity_of
@@ -120,16 +120,21 @@ class Trainer:
         energy = account(
             lambda: section.meter.used, lambda: self._at_rest.used, len(steps), Unit.JOULES_PER_STEP
         )
+        stepping = self._stepping
+        measured = measure(steps, stepping.batch_size, stepping.peak_memory_bytes())
+        facts = stepping.environment()
+        scaling = stepping.scaling() if isinstance(stepping, Scaling) else {}
         return Result(
             validity=validity_of(broken, disturbed, policy),
             reasons=broken + disturbed,
             metrics={
-                **measure(steps, self._stepping.batch_size, self._stepping.peak_memory_bytes()),
+                **measured,
+                **scaling,
                 **measure_waits(section.waits),
                 **energy.metrics,
             },
             environment={
-                **self._stepping.environment(),
+                **facts,
                 **environment_of(timed),
                 **speed_facts(section.gflops),
                 **energy.facts,

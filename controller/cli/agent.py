@@ -26,9 +26,8 @@ from controller.cli.common import (
     reading,
     show_json,
     show_table,
-    warn_of_clocks,
 )
-from controller.cli.meant import farm_client, warn_if_away, where
+from controller.cli.meant import farm_client, warn_if_away, warn_of_clocks, where
 from controller.contracts.administration import Count, Reason
 from controller.contracts.base import utc_minute
 from controller.contracts.device import RegisteredAgent

@@ -11,10 +11,10 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeVar
 
 import typer
 from pydantic import ValidationError
@@ -24,14 +24,15 @@ from rich.table import Table
 from controller.cli.visible_console import VisibleConsole
 from controller.contracts.base import Contract
 from controller.contracts.checks import Check, Health
-from controller.contracts.device import LABEL, LABEL_CHARACTERS, NAME, RegisteredAgent, shadowed
+from controller.contracts.device import LABEL, LABEL_CHARACTERS, NAME, shadowed
 from controller.contracts.errors import UserError
 from controller.contracts.wording import faults_of
 from controller.platform.terminal import LONGEST, say
-from controller.runtime.fleet import wrong_clocks
 from controller.runtime.home import Home
 from controller.runtime.options import CONTEXT_VARIABLE, URL_VARIABLE
-from controller.store.protocol import FarmReader, StoreReader
+
+if TYPE_CHECKING:
+    from controller.store.protocol import FarmReader, StoreReader
 
 Model = TypeVar("Model", bound="Contract")
 
@@ -211,12 +212,6 @@ def exit_if_to_mend(checks: Sequence[Check]) -> None:
     """End with exit status 1 if anything is to be mended."""
     if any(check.health is Health.MEND for check in checks):
         raise typer.Exit(1)
-
-
-def warn_of_clocks(agents: Iterable[RegisteredAgent]) -> None:
-    """Say on standard error which hosts' clocks are far off, in a line each."""
-    for line in wrong_clocks(agents):
-        say(line, err=True)
 
 
 def write_file(path: Path, text: str, *, replace: bool = True) -> None:

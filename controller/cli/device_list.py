@@ -14,9 +14,8 @@ from controller.cli.common import (
     reading,
     show_json,
     show_table,
-    warn_of_clocks,
 )
-from controller.cli.meant import warn_if_away, where
+from controller.cli.meant import warn_if_away, warn_of_clocks, where
 from controller.contracts.catalog import load_catalog
 from controller.platform.terminal import say
 from controller.runtime.fleet import DeviceOverview, agents_now, devices_now

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from controller.cli.common import context_elsewhere, home
+from controller.contracts.device import RegisteredAgent
 from controller.platform.terminal import say
-from controller.runtime.fleet import Where
+from controller.runtime.fleet import Where, wrong_clocks
 from controller.runtime.health import trouble_of
 from controller.runtime.home import Home
 
@@ -50,3 +52,9 @@ def warn_if_away() -> None:
     now = where()
     if trouble := trouble_of(now) if isinstance(now, Home) else now.trouble:
         say(f"benchfarm: {trouble}", err=True)
+
+
+def warn_of_clocks(agents: Iterable[RegisteredAgent]) -> None:
+    """Say on standard error which hosts' clocks are far off, in a line each."""
+    for line in wrong_clocks(agents):
+        say(line, err=True)

@@ -12,7 +12,7 @@ from controller.cli.profile_source import Subject, name_of_profile, read_profile
 from controller.contracts.errors import UserError
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.profile_diff import ProfileDiff
-from controller.platform.garbage import no_collections
+from controller.platform.garbage import leave_to_the_end, no_collections
 from controller.platform.terminal import say
 from controller.profiles.diffing import diff
 from controller.reports.profile_diff_lines import answer_lines, ratio_tables
@@ -35,6 +35,7 @@ def diff_(
         one, other = read_profile(a), read_profile(b)
         _check_units(a, one.summary, b, other.summary)
         found = diff(one, other)
+        leave_to_the_end()
     if output:
         _write_page(found, output, f"Profiles {name_of_profile(a)} and {name_of_profile(b)}")
     if json:

@@ -100,7 +100,7 @@ def _proofs(
 ) -> Iterator[Proof]:
     catalog = load_catalog()
     for prediction in predictions:
-        wanted = wanted_for(cell, prediction.remedy, device)
+        wanted = wanted_for(catalog, cell, prediction.remedy, device)
         if reason := _obstacle(catalog, cell, prediction.remedy, wanted, stopping):
             yield Proof(prediction=prediction, not_provable=reason)
             continue
@@ -114,18 +114,32 @@ def _proofs(
         yield prove(prediction, cell.step_s, ratio, found.validity, found.reasons, run.sweep_id)
 
 
-def wanted_for(cell: Profiled, remedy: Remedy, device: str) -> Wanted:
-    """Return the comparison of the profiled cell (A) with a change of one of its knobs (B)."""
-    name = remedy.name
-    before = {name: cell.knobs[name]} if name in cell.knobs else {}
+def wanted_for(catalog: Catalog, cell: Profiled, remedy: Remedy, device: str) -> Wanted:
+    """Return the comparison of the profiled cell (A) with a change of its stack or a knob (B).
+
+    Knobs that the other stack has not are A's alone.
+    """
+    if remedy.kind == "stack":
+        own, theirs = (_knobs_of(catalog, name) for name in (cell.stack, str(remedy.value)))
+        apart = own - theirs
+        changed = Side(stack=str(remedy.value))
+    else:
+        apart = {remedy.name}
+        changed = Side(stack=cell.stack, knobs={remedy.name: remedy.value})
+    before = {name: value for name, value in cell.knobs.items() if name in apart}
     return Wanted(
         a=Side(stack=cell.stack, knobs=before),
-        b=Side(stack=cell.stack, knobs={name: remedy.value}),
+        b=changed,
         workload=cell.workload,
         scenario=TRAINING,
-        knobs={other: value for other, value in cell.knobs.items() if other != name},
+        knobs={name: value for name, value in cell.knobs.items() if name not in apart},
         device=device,
     )
+
+
+def _knobs_of(catalog: Catalog, stack: str) -> set[str]:
+    """Return the names of a stack's own knobs; none of one that is not known."""
+    return set(catalog.stacks[stack].knobs) if stack in catalog.stacks else set()
 
 
 def _obstacle(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,9 @@ from controller.cli.references import run_id_of
 from controller.contracts.errors import NotFound
 from controller.profiles.files import read
 from controller.profiles.model import Profile
-from controller.store.protocol import FarmReader
+
+if TYPE_CHECKING:
+    from controller.store.protocol import FarmReader
 
 METAVAR = "DIR|RUN"
 HELP = "Folder that `profile run` or `profile import` wrote, or a profiled run's id."

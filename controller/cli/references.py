@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from controller.cli.common import context_elsewhere, farm_elsewhere, reading, reading_here
 from controller.contracts.device import DeviceKind, RegisteredDevice, shown_names
 from controller.contracts.errors import HomeUnusable, NotFound, UserError
 from controller.contracts.records import ADMIN, SweepRecord
 from controller.platform.terminal import say
 from controller.scheduling.references import SweepReferent, find_device, find_run, find_sweep
-from controller.store.protocol import FarmReader
+
+if TYPE_CHECKING:
+    from controller.store.protocol import FarmReader
 
 
 def device_of(store: FarmReader, given: str, *, or_forgotten: bool = False) -> RegisteredDevice:

@@ -6,7 +6,7 @@ Every second of both is in exactly one change, so that the changes add up to the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controller.contracts.profile import ProfileOrigin, ProfileSummary
 from controller.contracts.profile_diff import Change, ChangeKind, Condition, ProfileDiff, Ratio
@@ -86,11 +86,13 @@ def _changes(one: Site | None, other: Site | None) -> Iterator[_Found]:
         kind = ChangeKind.ONLY_A if one else ChangeKind.ONLY_B
         yield _Found(kind, one or nowhere, other or nowhere)
         return
-    if one.same(other, _work):
+    if one.same(other, _same_work):
         yield _Found(ChangeKind.SAME_WORK, one, other)
         return
     for kind, is_apart, key_of in _CONVERSIONS:
         (found, rest), (found_b, rest_b) = one.split(is_apart), other.split(is_apart)
+        if not (found.parts or found_b.parts):
+            continue
         if not _alike(found.counted(key_of), found_b.counted(key_of)):  # else a part of the work
             yield _Found(kind, found, found_b)
             one, other = rest, rest_b
@@ -130,29 +132,54 @@ def _cause(one: Site, other: Site) -> tuple[ChangeKind, str]:
 
 def _together(found: Iterable[_Found], step_s: float) -> Iterator[Change]:
     """Yield a change for all modules in which an operation has changed in the same way."""
-    groups: dict[tuple[str, ...], list[_Found]] = {}
+    groups: dict[tuple[str, ...], _Group] = {}
     for change in found:
         typed = change.detail if change.kind is ChangeKind.DATA_TYPE else ""
         key = (change.kind, change.one.phase, change.one.op, change.other.op, typed)
-        groups.setdefault(key, []).append(change)
-    for group in groups.values():
-        largest = max(group, key=lambda of: abs(of.other.seconds - of.one.seconds))
-        one, other = largest.one, largest.other
-        seconds = sum(of.one.seconds for of in group), sum(of.other.seconds for of in group)
-        calls = (
-            sum(_calls(largest.kind, of.one) for of in group),
-            sum(_calls(largest.kind, of.other) for of in group),
-        )
-        yield Change(
-            kind=largest.kind,
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = _Group(change)
+        group.add(change)
+    yield from (group.change(step_s) for group in groups.values())
+
+
+@dataclass(slots=True)
+class _Group:
+    """Changes of one operation in several modules."""
+
+    largest: _Found
+    largest_s: float = -1.0
+    modules: dict[str, None] = field(default_factory=dict)
+    calls: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    seconds: list[float] = field(default_factory=lambda: [0.0, 0.0])
+
+    def add(self, change: _Found) -> None:
+        """Add a change; a profile may have a hundred thousand."""
+        kind, one, other = change.kind, change.one, change.other
+        apart_s = abs(other.seconds - one.seconds)
+        if apart_s > self.largest_s:
+            self.largest, self.largest_s = change, apart_s
+        if one.module:
+            self.modules[one.module] = None
+        self.calls[0] += _calls(kind, one)
+        self.calls[1] += _calls(kind, other)
+        self.seconds[0] += one.seconds
+        self.seconds[1] += other.seconds
+
+    def change(self, step_s: float) -> Change:
+        """Return them as one change, in the words of the largest. step_s: of the longer step."""
+        found, seconds = self.largest, (self.seconds[0], self.seconds[1])
+        one, other = found.one, found.other
+        return Change(
+            kind=found.kind,
             phase=one.phase,
             op=one.op,
             op_b=other.op if other.op != one.op else None,
-            detail=largest.detail,
-            modules=tuple(dict.fromkeys(of.one.module for of in group if of.one.module)),
-            calls=calls,
+            detail=found.detail,
+            modules=tuple(self.modules),
+            calls=(self.calls[0], self.calls[1]),
             seconds=seconds,
-            resolved=_is_resolved(*seconds, _least_s(largest.kind, step_s)),
+            resolved=_is_resolved(*seconds, _least_s(found.kind, step_s)),
         )
 
 
@@ -233,6 +260,19 @@ def _work(row: Row) -> tuple[str, ...]:
     if isinstance(row, PrimitiveRow):
         return row.body, row.problem
     return place.kernel, place.dims, place.strides, place.dtypes
+
+
+def _same_work(row: Row, other: Row) -> bool:
+    """Return whether rows are alike in all that `_work` tells; it makes nothing, of very many."""
+    if isinstance(row, PrimitiveRow) or isinstance(other, PrimitiveRow):
+        return _work(row) == _work(other)
+    here, there = row.place, other.place
+    return (
+        here.dims == there.dims
+        and here.kernel == there.kernel
+        and here.strides == there.strides
+        and here.dtypes == there.dtypes
+    )
 
 
 _CONVERSIONS: Sequence[tuple[ChangeKind, Callable[[Row], bool], Callable[[Row], str]]] = (

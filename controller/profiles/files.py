@@ -135,17 +135,29 @@ def _summary(path: Path) -> ProfileSummary:
 
 
 def _columns(path: Path, schema: pa.Schema) -> dict[str, list[Any]]:
-    with path.open("rb") as file:  # given a path, pyarrow would read a folder as an empty table
-        table = pq.read_table(file, schema=schema, page_checksum_verification=True)
-    return {name: _values(table.column(name)) for name in table.column_names}
+    """Return the values of each column; None in those that an earlier release did not write."""
+    texts = [field.name for field in schema if field.type == pa.string()]
+    with path.open("rb") as file:
+        table = pq.ParquetFile(  # not `read_table`, which loads what reads folders of files
+            file, page_checksum_verification=True, read_dictionary=texts
+        ).read()
+    return {
+        field.name: _values(table.column(field.name), field.type)
+        if field.name in table.column_names
+        else [None] * table.num_rows
+        for field in schema
+    }
 
 
-def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Return a column's values; equal texts are one object, as profiles repeat theirs often."""
-    if column.type != pa.string():
-        found: list[Any] = column.to_pylist()
+def _values(column: pa.ChunkedArray, kind: pa.DataType) -> list[Any]:
+    """Return a column's values; equal texts are one object, as profiles repeat theirs often.
+
+    Raises ArrowInvalid for a column of another type.
+    """
+    if kind != pa.string():
+        found: list[Any] = column.cast(kind).to_pylist()
         return found
-    encoded = column.combine_chunks().dictionary_encode()
+    encoded = column.cast(pa.dictionary(pa.int32(), kind)).unify_dictionaries().combine_chunks()
     texts = encoded.dictionary.to_pylist()
     return [None if index is None else texts[index] for index in encoded.indices.to_pylist()]
 

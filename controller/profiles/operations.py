@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 _BYTES: Mapping[str, int] = {
@@ -72,6 +73,7 @@ def main_type(dtypes: str) -> str:
     return found[0] if found and isinstance(found[0], str) else ""
 
 
+@lru_cache(maxsize=4096)  # profiles repeat their texts
 def main_dtype(dtypes: str) -> str:
     """Return oneDNN's name of the first input's data type; empty if it has none."""
     return DTYPES.get(main_type(dtypes), "")

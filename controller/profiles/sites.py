@@ -63,13 +63,13 @@ class Site:
             seconds[key_of(part.row)] += part.seconds
         return sorted(seconds, key=lambda key: -seconds[key])
 
-    def same(self, other: Site, key_of: Callable[[Row], object]) -> bool:
+    def same(self, other: Site, are_alike: Callable[[Row, Row], bool]) -> bool:
         """Return whether its parts are those of another, with the same calls, in this order."""
         if len(self.parts) != len(other.parts):
             return False
         for part, its in zip(self.parts, other.parts, strict=True):
             row, its_row = part.row, its.row
-            if row.calls != its_row.calls or key_of(row) != key_of(its_row):
+            if row.calls != its_row.calls or not are_alike(row, its_row):
                 return False
         return True
 
@@ -87,16 +87,18 @@ class Site:
         ]
         kernels = [p for p in self.parts if p.row.place.kernel not in VIEWS]
         found = inside or kernels
-        return Site(self.phase, self.module, self.op, found, sum(part.seconds for part in found))
+        return self._of(found)
 
     def split(self, is_apart: Callable[[Row], bool]) -> tuple[Site, Site]:
         """Return the parts that are as asked, and all else of it."""
-        if not any(is_apart(part.row) for part in self.parts):
-            return Site(self.phase, self.module, self.op), self
-        apart = (Site(self.phase, self.module, self.op), Site(self.phase, self.module, self.op))
-        for part in self.parts:
-            apart[0 if is_apart(part.row) else 1].add(part)
-        return apart
+        found = [part for part in self.parts if is_apart(part.row)]
+        if not found:
+            return self._of([]), self
+        return self._of(found), self._of([p for p in self.parts if not is_apart(p.row)])
+
+    def _of(self, parts: list[Part]) -> Site:
+        seconds = sum(part.seconds for part in parts)
+        return Site(self.phase, self.module, self.op, parts, seconds)
 
 
 Pair = tuple[Site | None, Site | None]

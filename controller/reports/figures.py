@@ -35,6 +35,7 @@ HEADINGS = {
     "latency_p99": "p99",
     "throughput": "throughput",
     "load_wait": "wait for data",
+    "scaling_efficiency": "scaling efficiency",
     "top1": "top-1",
     "mAP": "mAP",
     "mIoU": "mIoU",

@@ -80,6 +80,11 @@ class Group:
         said = [str(why) for r in self.results if (why := r.environment.get(fact))]
         return "; ".join(dict.fromkeys(said))[:LONGEST_REASON]
 
+    def figures(self, fact: str) -> tuple[float, ...]:
+        """Return what each result shown says in a fact that is a number."""
+        said = [r.environment.get(fact) for r in self.shown]
+        return tuple(float(one) for one in said if isinstance(one, float | int))
+
     def values(self, metric: str) -> tuple[float, ...]:
         """Return the value that each result shown reports."""
         return tuple(r.metrics[metric].value for r in self.shown if metric in r.metrics)

@@ -13,7 +13,7 @@ from controller.reports.layout import GAP, HARD_SPACE, Column, Kind, draw, wrapp
 from controller.reports.tables import ratio_text
 from controller.reports.verdict import bounds
 from controller.reports.views.model import Compared, DeviceName, Metric, Ranking, Row
-from controller.reports.views.notes import energy_notes, quality_notes
+from controller.reports.views.notes import energy_notes, row_notes
 
 NONE: Final = "–"
 ELSEWHERE: Final = "†"
@@ -164,4 +164,4 @@ def _notes(table: ScenarioTable, left_out: Sequence[str], how_to_see_all: str) -
     if random:
         yield f"random weights, so speed alone is told, and no accuracy: {', '.join(random)}"
     rows = [row for _, row in table.rows]
-    yield from (*energy_notes(rows), *quality_notes(rows))
+    yield from (*energy_notes(rows), *row_notes(rows))

@@ -40,8 +40,10 @@ def predictions_of(advice: Iterable[Advice]) -> list[Prediction]:
 
 def why_not_provable(remedy: Remedy, knobs: Mapping[str, Scalar]) -> str:
     """Return why no comparison of a cell with these knobs shows a change; empty if one does."""
-    if remedy.kind != "knob":
-        return "it is another stack" if remedy.kind == "stack" else "it is not a knob"
+    if remedy.kind == "stack":
+        return ""
+    if remedy.kind == "setting":
+        return "it is neither a knob nor a stack"
     if remedy.name not in knobs:
         return f"the profiled cell has no knob {remedy.name}"
     if knobs[remedy.name] == remedy.value:

@@ -11,7 +11,7 @@ from controller.reports.html.page import Page, render
 from controller.reports.views.board import MLPERF
 from controller.reports.views.board_model import Board, BoardRun
 from controller.reports.views.common import moment
-from controller.reports.views.notes import quality_notes
+from controller.reports.views.notes import row_notes
 
 VERIFY: Final = "benchfarm results verify"
 INDEX: Final = "index.html"
@@ -83,7 +83,7 @@ def _shared(board: Board, proof: Proof) -> dict[str, Any]:
         "device_keys": board.device_keys,
         "currency": board.currency,
         "mlperf": MLPERF,
-        "quality_notes": quality_notes,
+        "row_notes": row_notes,
         "moment": moment,
         "has_logs": _has_logs,
         "verify": VERIFY,

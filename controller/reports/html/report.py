@@ -19,7 +19,7 @@ from controller.reports.html.page import Page, render
 from controller.reports.html.pairs_chart import pairs_chart
 from controller.reports.verdict import PRECISION, percent
 from controller.reports.views.model import Ranking, ReportView, Row
-from controller.reports.views.notes import quality_notes
+from controller.reports.views.notes import row_notes
 
 
 def report_html(view: ReportView) -> str:
@@ -41,7 +41,7 @@ def report_page(view: ReportView) -> Page:
             "view": view,
             "anchors": {name: [chart.anchor for chart in of] for name, of in charts.items()},
             **FIGURES,
-            "quality_notes": quality_notes,
+            "row_notes": row_notes,
             "needed": percent(PRECISION),
         },
     )

@@ -109,6 +109,8 @@ class Row:
     """How far its answers are from the reference's, if that is too far; else empty."""
     reference_unknown: str
     """Why there is no reference for its answers; empty if there is, or if it gave none."""
+    scaling_lost: Mapping[str, float]
+    """To what shares of a step of several ranks are lost; empty without any."""
     random_weights: bool
     """It is of a model that has learnt nothing."""
     valid: int

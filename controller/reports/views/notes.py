@@ -7,6 +7,13 @@ from collections.abc import Iterable, Iterator
 from controller.reports.views.model import Row
 
 
+def row_notes(rows: Iterable[Row]) -> list[str]:
+    """Return what figures of rows don't say, apart from energy, which some tables have a word
+    for."""
+    rows = list(rows)
+    return [*quality_notes(rows), *scaling_notes(rows)]
+
+
 def quality_notes(rows: Iterable[Row]) -> list[str]:
     """Return why quality has no target, and how answers differ from their reference's or why they
     have none."""
@@ -15,6 +22,17 @@ def quality_notes(rows: Iterable[Row]) -> list[str]:
         *_noted("no quality target", [(row.target_unknown, row) for row in rows]),
         *_noted("answers differ", [(row.reference_differs, row) for row in rows]),
         *_noted("no reference", [(row.reference_unknown, row) for row in rows]),
+    ]
+
+
+def scaling_notes(rows: Iterable[Row]) -> list[str]:
+    """Return to what the steps of several ranks lose their time, for each row."""
+    lost = ((row, row.scaling_lost) for row in rows)
+    return [
+        f"of a step are lost ({row.label}): "
+        + ", ".join(f"{share:.1%} to {what}" for what, share in shares.items())
+        for row, shares in lost
+        if shares
     ]
 
 

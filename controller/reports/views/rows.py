@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -19,6 +19,12 @@ from controller.reports.views.model import Columns, DeviceName, Distribution, Me
 from controller.reports.views.reference import Reference
 from controller.stats.medians import MedianOfRuns, Ratio, median_of_runs, ratio
 
+SCALING_LOSSES: Mapping[str, str] = {
+    "all_reduce_share": "the exchange",
+    "rank_imbalance": "waiting for the slowest rank",
+    "contention_share": "sharing the host",
+}
+"""Fact of several ranks → to what it says that a share of a step is lost."""
 _QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
 
 
@@ -138,6 +144,7 @@ def _row(
         target_unknown=group.told(TARGET_UNKNOWN),
         reference_differs=group.told("reference_differs"),
         reference_unknown=group.told("reference_unknown"),
+        scaling_lost=_scaling_lost(group),
         random_weights=group.random_weights,
         valid=len(group.valid),
         disturbed=group.count(Validity.DISTURBED),
@@ -155,6 +162,11 @@ def label_of(group: Group, columns: Columns) -> str:
     parts += [device, *([origin.stack] if columns.several_stacks else [])]
     knobs = (setting(n, origin.knobs[n]) for n in columns.knobs if n in origin.knobs)
     return " · ".join(part for part in (*parts, " ".join(knobs)) if part)
+
+
+def _scaling_lost(group: Group) -> dict[str, float]:
+    found = {lost: group.figures(fact) for fact, lost in SCALING_LOSSES.items()}
+    return {lost: median(values) for lost, values in found.items() if values}
 
 
 def _reasons(group: Group) -> tuple[str, ...]:

@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 
 from controller.cli import profile_prove
-from controller.cli.comparison_run import ComparisonRun
+from controller.cli.comparison_run import ComparisonRun, check_comparison
+from controller.cli.profile_prove import Profiled, wanted_for
 from controller.cli.proving_device import proving_device
+from controller.contracts.advice import Remedy
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import DeviceKind, RegisteredDevice
 from controller.contracts.errors import NotFound, UserError
 from controller.contracts.result import Validity
-from controller.contracts.sweep import Stopping, Sweep
+from controller.contracts.sweep import Side, Stopping, Sweep
 from controller.contracts.units import Unit
 from controller.profiles.files import write
 from controller.profiles.model import Profile
@@ -146,11 +148,37 @@ def test_each_advised_knob_is_compared_with_the_profiled_cell(
     assert "frozen_bn=fused (ReLU)\n  predicted 40 ms [0 ms, 80 ms]" in told
     assert ", VALID: at least half of predicted; prediction inside the realised interval" in told
     assert "DISTURBED: no proof\n  DISTURBED: the machine was not quiet\n" in told
-    assert "  not provable here: it is not a knob\n" in told
+    assert "  not provable here: it is neither a knob nor a stack\n" in told
     assert told.endswith(
         "of 1 VALID comparisons with a prediction above 3%: realised at least half of predicted: 1;"
         " prediction inside the realised interval: 1\n"
     )
+
+
+def test_another_stack_is_compared_by_the_knobs_that_both_have() -> None:
+    known = load_catalog()
+    torch = known.stacks["torch"]
+    fewer = torch.model_copy(
+        update={
+            "name": "plain",
+            "knobs": {name: of for name, of in torch.knobs.items() if name != "memory_format"},
+        }
+    )
+    catalog = known.model_copy(update={"stacks": {**known.stacks, "plain": fewer}})
+    cell = Profiled(WORKLOAD, "torch", knobs(memory_format="channels_last"), "Xeon", None, 0.5)
+    compiled = Remedy(kind="stack", value="torch-compile")
+    wanted = wanted_for(catalog, cell, compiled, "host-1")
+    assert (wanted.a, wanted.b) == (Side(stack="torch"), Side(stack="torch-compile"))
+    assert wanted.knobs == cell.knobs
+    check_comparison(catalog, wanted, Stopping(time_limit_s=60))
+    other = wanted_for(catalog, cell, Remedy(kind="stack", value="plain"), "host-1")
+    assert other.a == Side(stack="torch", knobs={"memory_format": "channels_last"})
+    assert {**other.knobs, **other.a.knobs} == cell.knobs
+    assert other.b == Side(stack="plain")
+    check_comparison(catalog, other, Stopping(time_limit_s=60))
+    gone = wanted_for(catalog, cell, Remedy(kind="stack", value="gone"), "host-1")
+    with pytest.raises(UserError, match="gone"):
+        check_comparison(catalog, gone, Stopping(time_limit_s=60))
 
 
 def test_proofs_as_json(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ def test_a_file_that_may_not_be_read_is_named(
             13, "Failed to open local file: Permission denied"
         )  # as pyarrow has it
 
-    monkeypatch.setattr(pq, "read_table", refused)
+    monkeypatch.setattr(pq, "ParquetFile", refused)
     assert complaint(folder) == f"{KERNELS}: Failed to open local file: Permission denied"
 
 

@@ -79,7 +79,8 @@ def replays_in_turns(
     file: Path, log_share: float, live_share: float
 ) -> Callable[[LogReplays], LogReplayed]:
     """Return what stands in for the agents' side: a call takes a share of what the log tells."""
-    bodies = {body_of.key: body for body, body_of in planned_of(file).items()}
+    planned = planned_replays(import_file(file).primitives)
+    bodies = {task.key: body for body, task in planned.tasks.items()}
     live_bodies = {replay_key(place_of(body)): body for body in TIMES}
 
     def run(wanted: LogReplays) -> LogReplayed:
@@ -94,10 +95,6 @@ def replays_in_turns(
         return LogReplayed(replayed=done, threads=2)
 
     return run
-
-
-def planned_of(file: Path) -> dict[str, object]:
-    return dict(planned_replays(import_file(file).primitives).tasks)
 
 
 @pytest.mark.parametrize(

@@ -113,8 +113,8 @@ def test_rules_that_advise_one_change_predict_together() -> None:
     [
         (FUSED, ""),
         (NORMS, "the profiled cell has no knob frozen_bn"),
-        (WORDS, "it is not a knob"),
-        (Remedy(kind="stack", value="ipex"), "it is another stack"),
+        (WORDS, "it is neither a knob nor a stack"),
+        (Remedy(kind="stack", value="ipex"), ""),
         (
             Remedy(kind="knob", name="threads", value=2),
             "the profiled cell has threads=2 already",

@@ -16,6 +16,7 @@ import torch
 from agents.attempts.worker_process import WorkerProcess
 from agents.backends.stepping import OneProcess
 from agents.backends.torch_eager.backend import TorchEager
+from agents.ranks.contention import ROUNDS
 from agents.stacks.interpreter import stack_worker
 from controller.contracts.base import Scalar
 from controller.contracts.result import Failure, Result
@@ -23,6 +24,7 @@ from controller.contracts.wire import HostShare, TrainingHost, TrainingProgram, 
 from controller.platform.ports import free_ports
 from controller.platform.processes import WORKER_MARKER, marked_processes
 from controller.platform.programs import python_code
+from controller.reports.views.rows import SCALING_LOSSES
 from models.language import LstmTraining
 from tests.support import builders
 from tests.support.knobs import job_knobs, workload_arguments
@@ -91,6 +93,10 @@ async def test_ranks_train_as_one_process_does(
     assert facts["rank_cores"] == tuple(map(str, CORES))
     for share in ("all_reduce_share", "rank_imbalance"):
         assert 0 <= float(str(facts[share])) < 1
+    efficiency = found.metrics["scaling_efficiency"]
+    lost = [float(str(facts[share])) for share in SCALING_LOSSES]
+    assert efficiency.value + sum(lost) == pytest.approx(1.0, abs=1e-3)
+    assert len(efficiency.samples) == ROUNDS
     # Two processes with torch in them; one has about 250 MB.
     assert found.metrics["peak_memory"].value > 300e6
     assert [path.name for path in tmp_path.iterdir()] == ["output.log"]

@@ -17,6 +17,7 @@ from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure
 from controller.contracts.wire import StepBatch, WorkerSpec
 from controller.platform.programs import python_code
+from controller.reports.views.rows import SCALING_LOSSES
 from models.language import LstmTraining
 from tests.support import builders
 from tests.support.knobs import job_knobs, scenario_knobs, workload_arguments
@@ -37,7 +38,8 @@ for line in sys.stdin:
     if json.loads(line)["steps"] == 0:
         break
     {step}
-say(type="rank_end", environment={{"pid": os.getpid(), "rank": mine}})
+say(type="rank_end", environment={{"pid": os.getpid(), "rank": mine}},
+    alone_s=[] if mine else [0.3, 0.4, 0.5], together_s=[0.5, 0.5, 0.5])
 """
 STEP = """say(type="rank_step", loss=[1.0, 3.0][mine], seconds=[0.8, 1.0][mine],
         computed_s=[0.4, 0.8][mine], exchanged_s=[0.5, 0.1][mine])"""
@@ -72,6 +74,11 @@ def test_a_step_is_all_ranks(tmp_path: Path) -> None:
     assert (facts["rank"], facts["ranks"]) == (0, 2)
     assert facts["all_reduce_share"] == 0.1, "rank 1 came last, so that it did not wait"
     assert facts["rank_imbalance"] == 0.2, "0.8 s, and 0.6 s on average, of 1.0 s"
+    assert facts["contention_share"] == 0.14, "of what remains, the fifth that it is slower by"
+    efficiency = ranks.scaling()["scaling_efficiency"]
+    assert efficiency.samples == pytest.approx((0.42, 0.56, 0.7))
+    lost = [float(str(facts[of])) for of in SCALING_LOSSES]
+    assert efficiency.value + sum(lost) == pytest.approx(1.0)
     assert not list(tmp_path.iterdir())
     with pytest.raises(ProcessLookupError):
         os.kill(int(str(facts["pid"])), 0)
@@ -83,6 +90,7 @@ def test_ranks_train_in_batches_of_a_comparison(tmp_path: Path) -> None:
     result = training.run_batches(None, team(tmp_path), knobs, [2, 1], said.append)
     assert [len(batch.samples) for batch in said] == [0, 2, 1], "ready, then each batch"
     assert result.environment["ranks"] == 2
+    assert result.metrics["scaling_efficiency"].value == pytest.approx(0.56)
     assert result.metrics["loss"].samples == (2.0, 2.0, 2.0)
 
 

@@ -191,6 +191,26 @@ def test_answers_unlike_the_reference_s_are_told_below_the_table_also_of_invalid
     assert "no reference" not in told([good])
 
 
+def test_what_several_ranks_lose_is_told_below_the_table() -> None:
+    """Of results that are shown, their medians."""
+    shares = [(0.04, 0.01, 0.1), (0.06, 0.03, 0.2), (0.5, 0.5, 0.5)]
+    runs = [result("fp32", "a", 1.0, repeat) for repeat in range(3)]
+    runs[2] = runs[2].model_copy(update={"validity": Validity.INVALID, "reasons": ("too low",)})
+    names = ("all_reduce_share", "rank_imbalance", "contention_share")
+    told_of = [
+        run.model_copy(update={"environment": dict(zip(names, of, strict=True))})
+        for run, of in zip(runs, shares, strict=True)
+    ]
+    alone = result("fp32", "b", 2.0)
+    text = told([*told_of, alone])
+    assert (
+        "of a step are lost (a): 5.0% to the exchange, 2.0% to waiting for the slowest rank, 15.0% "
+        "to sharing the host"
+    ) in text
+    assert "lost (b)" not in text
+    assert "lost" not in told([alone])
+
+
 def told(results: list[StoredResult], baseline: dict[str, Scalar] | None = None) -> str:
     """Return the table of some results, as wide as it likes."""
     return "\n".join(
