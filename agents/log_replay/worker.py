@@ -8,7 +8,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,7 @@ from agents.host.disturbance import objections
 from agents.profiling.capture import enable_onednn_verbose, flush
 from agents.profiling.replay import LEAST_RUNS, LONGEST_S, kernel_call, replayed
 from controller.contracts.policy import load_policy
-from controller.contracts.replay import REPLAY_LOG, LogReplayed, LogReplays, Replayed
+from controller.contracts.replay import REPLAY_LOG, KernelReplay, LogReplayed, LogReplays, Replayed
 from controller.platform.helper_main import Replies, serve
 from controller.stats.order_statistics import samples_outside
 
@@ -52,22 +52,39 @@ def limit_memory() -> None:
 
 
 def replay_all(wanted: LogReplays, replies: Replies) -> Iterator[Replayed]:
-    """Yield the result of each task; those too large for the memory, or too late, are refused."""
+    """Yield the result of each task, of all rounds; those too large for the memory, or too late for
+    even one round, are refused."""
     ends = time.monotonic() + wanted.time_limit_s
+    numbered = list(enumerate(wanted.tasks))
+    turns = [one for n in range(wanted.rounds) for one in numbered[:: -1 if n % 2 else 1]]
     # Half of the limit is for what comes before the timed calls, and for the fewest of these.
-    longest_s = min(LONGEST_S, wanted.time_limit_s / 2 / max(1, len(wanted.tasks)))
-    for number, task in enumerate(wanted.tasks):
-        if time.monotonic() > ends:
-            limit = f"the time limit of {wanted.time_limit_s:g} s had passed"
-            yield Replayed(key=task.key, refused=limit)
-            continue
-        if number and number % 20 == 0:
-            replies.progress(f"{number} of {len(wanted.tasks)} kernels were replayed")
-        available = psutil.virtual_memory().available
-        if task.bytes * COPIES > available:
-            yield Replayed(key=task.key, refused=too_large(task.bytes, available))
-            continue
-        yield replayed(number, task.key, partial(kernel_call, task), longest_s)
+    longest_s = min(LONGEST_S, wanted.time_limit_s / 2 / max(1, len(turns)))
+    found: list[list[Replayed]] = [[] for _ in wanted.tasks]
+    for done, (number, task) in enumerate(turns):
+        if done and done % 20 == 0:
+            replies.progress(f"{done} of {len(turns)} replays were made")
+        found[number].append(_replay(number, task, ends - time.monotonic(), longest_s, wanted))
+    yield from map(_joined, found)
+
+
+def _replay(
+    number: int, task: KernelReplay, left_s: float, longest_s: float, wanted: LogReplays
+) -> Replayed:
+    if left_s < 0:
+        limit = f"the time limit of {wanted.time_limit_s:g} s had passed"
+        return Replayed(key=task.key, refused=limit)
+    available = psutil.virtual_memory().available
+    if task.bytes * COPIES > available:
+        return Replayed(key=task.key, refused=too_large(task.bytes, available))
+    return replayed(number, task.key, partial(kernel_call, task), longest_s)
+
+
+def _joined(rounds: Sequence[Replayed]) -> Replayed:
+    """Return the results of a task in one: a refusal counts if it never ran."""
+    samples = tuple(seconds for one in rounds for seconds in one.samples)
+    return Replayed(
+        key=rounds[0].key, samples=samples, refused=None if samples else rounds[0].refused
+    )
 
 
 def too_large(size: float, available: float) -> str:

@@ -32,6 +32,9 @@ from controller.reports.projection_lines import agreement_lines, kinds_table
 from controller.runtime.log_replay import run_log_replays
 
 TIME_LIMIT_S: Final = 300.0
+ROUNDS_TO_COMPARE: Final = 6
+"""Of replays, if a profile's are made in turns with the log's: a machine's speed may change within
+seconds."""
 MOST_STEPS: Final = 1_000_000
 """Of which each one's time is kept."""
 
@@ -63,6 +66,7 @@ def projected_here(
             folder=folder,
             threads=_threads(profile),
             time_limit_s=time_limit_s,
+            rounds=ROUNDS_TO_COMPARE if live else 1,
         )
         done = run_log_replays(wanted)
         with (Path(folder) / REPLAY_LOG).open("rb") as log:

@@ -70,6 +70,9 @@ class LogReplays(Contract):
     """0: as many as there are cores."""
     time_limit_s: float
     """No kernel is begun after so long."""
+    rounds: int = 1
+    """How often each kernel is replayed: all of them in a round, in the order of the one before
+    turned round."""
 
 
 class LogReplayed(Contract):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from io import BytesIO, StringIO
@@ -14,9 +15,16 @@ import pytest
 from typer.testing import CliRunner
 
 from agents.log_replay.worker import replay_all
+from agents.profiling.replay import LEAST_RUNS
 from controller.cli.main import app
 from controller.contracts.errors import UserError
-from controller.contracts.replay import KernelReplay, LogReplayed, LogReplays, Replayed
+from controller.contracts.replay import (
+    REPLAY_LOG,
+    KernelReplay,
+    LogReplayed,
+    LogReplays,
+    Replayed,
+)
 from controller.platform.helper_main import Replies
 from controller.profiles.files import read
 from controller.profiles.importing import import_file
@@ -25,7 +33,9 @@ from controller.profiles.log_replays import planned_replays
 from controller.profiles.marks import REPLAY
 from controller.profiles.model import Profile
 from controller.profiles.projecting import samples_of
+from controller.runtime.log_replay import run_log_replays
 
+ROOT = Path(__file__).parents[3]
 CONVOLUTION = (
     "cpu,convolution,brg_conv_fwd:avx2,forward_training,src:f32::blocked:acdb::f0 "
     "wei:f32:a:blocked:Acdb32a::f0 bia:f32:a:blocked:a::f0 dst:f32::blocked:acdb::f0,"
@@ -232,6 +242,43 @@ def test_no_memory_is_taken_that_the_host_has_not(tmp_path: Path) -> None:
     (refused,) = replay_all(wanted, Replies(StringIO()))
     assert refused.refused
     assert "6.44e+09 GiB of memory, and this host has" in refused.refused
+
+
+def test_each_round_turns_the_order_round(tmp_path: Path) -> None:
+    tasks = tuple(task_of(tmp_path, body) for body in (CONVOLUTION, MATMUL))
+    (folder := tmp_path / "replays").mkdir()
+    wanted = LogReplays(tasks=tasks, folder=str(folder), threads=1, time_limit_s=60.0, rounds=3)
+    done = run_log_replays(wanted)
+    assert [one.key for one in done.replayed] == [task.key for task in tasks]
+    assert [one.refused for one in done.replayed] == [None, None]
+    assert min(len(one.samples) for one in done.replayed) >= 3 * LEAST_RUNS
+    numbers = re.findall(rf"^{REPLAY}(\d+)$", (folder / REPLAY_LOG).read_text(), re.MULTILINE)
+    assert numbers == ["0", "1", "1", "0", "0", "1"]
+
+
+def test_what_is_too_late_for_any_round_is_refused(tmp_path: Path) -> None:
+    tasks = tuple(task_of(tmp_path, body) for body in (CONVOLUTION, MATMUL))
+    late = LogReplays(tasks=tasks, folder=str(tmp_path), threads=0, time_limit_s=-1.0, rounds=2)
+    each = list(replay_all(late, Replies(StringIO())))
+    assert [one.refused for one in each] == ["the time limit of -1 s had passed"] * 2
+
+
+def test_an_allocation_beyond_the_free_memory_fails_and_kills_nothing() -> None:
+    """A kernel may return far more than it is given, which nothing tells before."""
+    script = (
+        "import psutil, torch\n"
+        "from agents.log_replay.worker import limit_memory\n"
+        "limit_memory()\n"
+        "size = int(1.1 * psutil.virtual_memory().available)\n"
+        "try:\n"
+        "    torch.empty(size, dtype=torch.uint8)  # which touches none of it\n"
+        "except RuntimeError as error:\n"
+        "    print('refused', torch.empty(1000).numel())\n"
+    )
+    command = [sys.executable, "-P", "-c", script]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environ, capture_output=True, check=True, text=True)
+    assert done.stdout == "refused 1000\n"
 
 
 def test_each_step_s_seconds() -> None:
