@@ -71,7 +71,8 @@ class ProfileSummary(Contract):
     """Median under oneDNN's verbose mode, with ops recorded beside, as measured."""
     scale: float | None = None
     """What all times of ops, kernels and primitives are multiplied by: the plain step over the
-    mean of the steps they were watched in. None: they are as they were watched."""
+    mean of the steps they were watched in; of a log that was replayed, its median step over its
+    mean. None: they are as they were watched."""
     op_threads: int = 1
     """Threads that ran ops; of several, times are sums over threads, which may exceed a step."""
     explained: float | None = None

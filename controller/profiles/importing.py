@@ -125,9 +125,10 @@ def _steps_note(given: int | None, repeats: Repeats | None) -> Iterator[str]:
     if given:
         yield f"{given} steps, as given with --steps"
     elif repeats:
+        order = "" if repeats.in_order else ", in other orders"
         yield (
             f"{repeats.count:,} steps: the log is the same {repeats.executions:,} executions over "
-            "and over; if a step holds several of these, give their number with --steps"
+            f"and over{order}; if a step holds several of these, give their number with --steps"
         )
 
 

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean, median
 from typing import BinaryIO
 
 from controller.contracts.replay import LogReplayed
 from controller.profiles.log_replays import Planned, is_product, likeness
 from controller.profiles.model import PrimitiveRow, Profile
 from controller.profiles.primitive import primitive_of
-from controller.profiles.projecting import MOST_REASONS, Samples, projected, replayed_primitives
+from controller.profiles.projecting import (
+    LEAST_STEPS,
+    MOST_REASONS,
+    Samples,
+    projected,
+    replayed_primitives,
+)
 from controller.profiles.validity import judged
 from controller.profiles.verbose import LogFacts, executions
 
@@ -25,9 +32,10 @@ def log_projected(
 ) -> Profile:
     """Return the profile with replay times in its rows, its efficiency, and what is in neither.
 
-    done: of planned's tasks. samples: their seconds. steps_s: seconds of each step's primitives,
-    for the interval.
+    done: of planned's tasks. samples: their seconds. steps_s: seconds of each step's primitives, to
+    whose median its times are scaled, as those of a profiled run are to its median step.
     """
+    profile = _of_median_step(profile, steps_s)
     products = {
         body: told for body, told in _products(profile.primitives, planned, samples) if told
     }
@@ -45,6 +53,29 @@ def log_projected(
     summary = found.summary.model_copy(update={"notes": (*found.summary.notes, *notes)})
     whole = replace(found, summary=summary)
     return judged(whole, (), tuple(f"replays: {why}" for why in done.disturbed))
+
+
+def _of_median_step(profile: Profile, steps_s: Sequence[float]) -> Profile:
+    """Return a log's profile with times of its median step: a slow one weighs on the mean."""
+    if len(steps_s) < LEAST_STEPS:
+        return profile
+    middle_s, mean_s = median(steps_s), fmean(steps_s)
+    scale = middle_s / mean_s
+    rows = tuple(
+        replace(row, seconds=row.seconds * scale, least_s=row.least_s * scale)
+        for row in profile.primitives
+    )
+    told = (
+        f"times are scaled to the median step, of {1e3 * middle_s:.4g} ms in primitives; the mean "
+        f"is {1e3 * mean_s:.4g} ms"
+    )
+    summary = profile.summary
+    update = {
+        "scale": scale,
+        "onednn_s": None if summary.onednn_s is None else summary.onednn_s * scale,
+        "notes": (*summary.notes, told),
+    }
+    return replace(profile, summary=summary.model_copy(update=update), primitives=rows)
 
 
 def step_seconds(log: BinaryIO, steps: int, executions_in_all: float) -> list[float]:

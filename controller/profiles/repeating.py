@@ -25,6 +25,8 @@ class Repeats:
     executions: int
     """Of one repeat."""
     count: int
+    in_order: bool = True
+    """Whether each has the order of the first: threads that call oneDNN side by side change it."""
 
 
 @dataclass(slots=True)
@@ -46,7 +48,8 @@ class Order:
             self._chunks.append(np.array(numbers, dtype=np.uint32)[which])
 
     def repeats(self) -> Repeats | None:
-        """Return the shortest sequence that the log repeats from its first execution to its last.
+        """Return the shortest sequence that the log repeats from its first execution to its last,
+        else the shortest whose executions are the same in any order.
 
         None if it does not, or too seldom to tell.
         """
@@ -58,11 +61,25 @@ class Order:
                 break
             if _repeats(order[: length + _GLANCE], length) and _repeats(order, length):
                 return Repeats(length, len(order) // length)
-        return None
+        return _repeats_in_any_order(order)
 
 
 def _repeats(order: Numbers, length: int) -> bool:
     return bool(np.array_equal(order[length:], order[:-length]))
+
+
+def _repeats_in_any_order(order: Numbers) -> Repeats | None:
+    """Return the shortest parts of equal length that have the same executions, as often."""
+    most = int(np.gcd.reduce(np.bincount(order)))  # of parts: each has every primitive as often
+    for count in reversed([*_divisors(most)]):
+        if count < LEAST_REPEATS:
+            break
+        parts = order.reshape(count, -1)
+        if np.array_equal(np.sort(parts[0]), np.sort(parts[1])):
+            ordered = np.sort(parts, axis=1)
+            if bool((ordered == ordered[0]).all()):
+                return Repeats(len(order) // count, count, in_order=False)
+    return None
 
 
 def _divisors(number: int) -> Iterator[int]:

@@ -144,6 +144,10 @@ def test_a_trace_knows_its_steps_or_is_told_them(tmp_path: Path) -> None:
         (([0, 1, 0], [1, 0, 1]), Repeats(2, 3)),
         (([0, 0, 1], [0, 0, 1], [0, 0, 1]), Repeats(3, 3)),
         (([0, 1, 0, 1], [0, 1, 0, 1], [0, 1, 0, 0]), None),
+        (([0, 1, 2], [0, 2, 1], [0, 1, 2]), Repeats(3, 3, in_order=False)),
+        (([0, 1, 1, 2], [0, 1, 2, 1], [0, 1, 1, 2]), Repeats(4, 3, in_order=False)),
+        (([0, 1, 2], [0, 2, 1]), None),
+        (([0, 0, 1], [1, 2, 2], [0, 1, 2]), None),
     ],
 )
 def test_repeats_are_found_across_chunks(
