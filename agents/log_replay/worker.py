@@ -56,13 +56,13 @@ def replay_all(wanted: LogReplays, replies: Replies) -> Iterator[Replayed]:
     even one round, are refused."""
     ends = time.monotonic() + wanted.time_limit_s
     numbered = list(enumerate(wanted.tasks))
-    turns = [one for n in range(wanted.rounds) for one in numbered[:: -1 if n % 2 else 1]]
+    order = [one for n in range(wanted.rounds) for one in numbered[:: -1 if n % 2 else 1]]
     # Half of the limit is for what comes before the timed calls, and for the fewest of these.
-    longest_s = min(LONGEST_S, wanted.time_limit_s / 2 / max(1, len(turns)))
+    longest_s = min(LONGEST_S, wanted.time_limit_s / 2 / max(1, len(order)))
     found: list[list[Replayed]] = [[] for _ in wanted.tasks]
-    for done, (number, task) in enumerate(turns):
+    for done, (number, task) in enumerate(order):
         if done and done % 20 == 0:
-            replies.progress(f"{done} of {len(turns)} replays were made")
+            replies.progress(f"{done} of {len(order)} replays were made")
         found[number].append(_replay(number, task, ends - time.monotonic(), longest_s, wanted))
     yield from map(_joined, found)
 

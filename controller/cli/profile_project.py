@@ -21,7 +21,7 @@ from controller.profiles.live_check import (
     require_same,
     require_this_host,
 )
-from controller.profiles.live_replays import in_turns, replayed_again
+from controller.profiles.live_replays import interleaved, replayed_again
 from controller.profiles.log_projecting import log_projected, step_seconds
 from controller.profiles.log_replays import planned_replays
 from controller.profiles.model import Profile
@@ -59,10 +59,10 @@ def projected_here(
         seen = "it is a trace: only a log of oneDNN says which primitives ran"
         raise UserError(f"project {file}", seen, "Give a log of ONEDNN_VERBOSE=1.")
     planned = planned_replays(sorted(profile.primitives, key=lambda row: -row.seconds))
-    turns = in_turns(planned, live.profile if live else None)
+    both = interleaved(planned, live.profile if live else None)
     with TemporaryDirectory(prefix="benchfarm-replays-") as folder:
         wanted = LogReplays(
-            tasks=turns.tasks,
+            tasks=both.tasks,
             folder=folder,
             threads=_threads(profile),
             time_limit_s=time_limit_s,
@@ -73,9 +73,9 @@ def projected_here(
             if live:
                 require_this_host(facts_of(log).isa, live)
                 log.seek(0)
-            samples = samples_of(log, turns.log_replays(done))
-            again = replayed_again(live.profile, turns, done, log) if live else None
-    own = done.model_copy(update={"replayed": tuple(filter(None, turns.log_replays(done)))})
+            samples = samples_of(log, both.log_replays(done))
+            again = replayed_again(live.profile, both, done, log) if live else None
+    own = done.model_copy(update={"replayed": tuple(filter(None, both.log_replays(done)))})
     found = log_projected(profile, planned, own, samples, _steps_s(profile, file))
     return Projected(found, again)
 

@@ -30,7 +30,7 @@ _QUOTES: Final = frozenset("'\"\\")
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class Interleaved:
     """Kernels of a log, each followed by those of a live profile that do the same work."""
 
     tasks: tuple[KernelReplay, ...]
@@ -52,7 +52,7 @@ class Turns:
         return [one if is_live is live else None for one, is_live in each]
 
 
-def in_turns(planned: Planned, live: Profile | None) -> Turns:
+def interleaved(planned: Planned, live: Profile | None) -> Interleaved:
     """Return the kernels of a log in their order, with those of a live profile between them."""
     by_key: dict[str, list[str]] = {}
     for body, task in planned.tasks.items():
@@ -67,22 +67,24 @@ def in_turns(planned: Planned, live: Profile | None) -> Turns:
         keys = [its for work in works for its in alike.get(work, ())]
         tasks += [(theirs.pop(its), True) for its in dict.fromkeys(keys) if its in theirs]
     tasks += [(task, True) for task in theirs.values()]
-    return Turns(tuple(task for task, _ in tasks), tuple(is_live for _, is_live in tasks), refused)
+    return Interleaved(
+        tuple(task for task, _ in tasks), tuple(is_live for _, is_live in tasks), refused
+    )
 
 
-def replayed_again(live: Profile, turns: Turns, done: LogReplayed, log: BinaryIO) -> Profile:
+def replayed_again(live: Profile, both: Interleaved, done: LogReplayed, log: BinaryIO) -> Profile:
     """Return a live profile with the times that its kernels took now; its notes tell the refused.
 
     log: oneDNN's of all replays, from its beginning. A layer that was rebuilt, because its trace
     has no inputs, keeps the time of its own run.
     """
     log.seek(0)
-    theirs = turns.live_replays(done)
+    theirs = both.live_replays(done)
     found = projected(live, samples_of(log, theirs))
     pairs = zip(found.primitives, live.primitives, strict=True)
     rows = tuple(old if now.replay is None and not old.place.dims else now for now, old in pairs)
     again = replace(found, primitives=rows)
-    refused = [*(one for one in theirs if one), *turns.refused]
+    refused = [*(one for one in theirs if one), *both.refused]
     notes = tuple(f"again, {note}" for note in refused_told(again, refused))
     return replace(again, summary=found.summary.model_copy(update={"notes": notes}))
 

@@ -27,13 +27,12 @@ def quality_notes(rows: Iterable[Row]) -> list[str]:
 
 def scaling_notes(rows: Iterable[Row]) -> list[str]:
     """Return to what the steps of several ranks lose their time, for each row."""
-    lost = ((row, row.scaling_lost) for row in rows)
-    return [
-        f"of a step are lost ({row.label}): "
-        + ", ".join(f"{share:.1%} to {what}" for what, share in shares.items())
-        for row, shares in lost
-        if shares
-    ]
+    return [f"scaling: {_lost(row)} ({row.label})" for row in rows if row.scaling_lost]
+
+
+def _lost(row: Row) -> str:
+    parts = [f"{share:.1%} to {what}" for what, share in row.scaling_lost.items()]
+    return f"of a step, lost are {', '.join(parts)}"
 
 
 def energy_notes(rows: Iterable[Row]) -> list[str]:

@@ -16,7 +16,7 @@ from controller.cli.main import app
 from controller.contracts.replay import REPLAY_LOG, LogReplayed, LogReplays, Replayed
 from controller.profiles.files import write
 from controller.profiles.importing import import_file
-from controller.profiles.live_replays import Turns, in_turns, replayed_again
+from controller.profiles.live_replays import Interleaved, interleaved, replayed_again
 from controller.profiles.log_replays import planned_replays
 from controller.profiles.marks import REPLAY
 from controller.profiles.model import Place, Profile
@@ -49,9 +49,9 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "it.log"
 
 
-def turns_of(file: Path, live: Profile | None) -> Turns:
+def interleaved_of(file: Path, live: Profile | None) -> Interleaved:
     rows = sorted(import_file(file).primitives, key=lambda row: -row.seconds)
-    return in_turns(planned_replays(rows), live)
+    return interleaved(planned_replays(rows), live)
 
 
 def test_each_of_the_log_s_is_followed_by_what_does_the_same_live(log: Path) -> None:
@@ -59,23 +59,23 @@ def test_each_of_the_log_s_is_followed_by_what_does_the_same_live(log: Path) -> 
     more = replace(live.primitives[0], place=replace(place_of(MATMUL), values='["", "2"]'))
     odd = replace(more, body="shuffle", primitive="shuffle", place=place_of(MATMUL))
     odd = replace(odd, place=replace(odd.place, kernel="aten::channel_shuffle"))
-    turns = turns_of(log, replace(live, primitives=(odd, *live.primitives, more)))
-    live_keys = [t.key for t, live in zip(turns.tasks, turns.are_live, strict=True) if live]
-    assert [*map(int, turns.are_live)] == [0, 1, 1, 0, 1, 0, 1, 1]
+    both = interleaved_of(log, replace(live, primitives=(odd, *live.primitives, more)))
+    live_keys = [t.key for t, live in zip(both.tasks, both.are_live, strict=True) if live]
+    assert [*map(int, both.are_live)] == [0, 1, 1, 0, 1, 0, 1, 1]
     assert live_keys == [
         *(replay_key(place_of(BACKWARD)), replay_key(more.place)),
         *(replay_key(place_of(CONVOLUTION)), replay_key(place_of(MATMUL))),
         replay_key(odd.place),
     ]
-    assert turns.refused == ()
-    alone = turns_of(log, None)
+    assert both.refused == ()
+    alone = interleaved_of(log, None)
     assert alone.are_live == (False,) * 3
     assert alone.tasks == tuple(
-        task for task, live in zip(turns.tasks, turns.are_live, strict=True) if not live
+        task for task, live in zip(both.tasks, both.are_live, strict=True) if not live
     )
 
 
-def replays_in_turns(
+def interleaved_replays(
     file: Path, log_share: float, live_share: float
 ) -> Callable[[LogReplays], LogReplayed]:
     """Return what stands in for the agents' side: a call takes a share of what the log tells."""
@@ -112,7 +112,7 @@ def test_the_machine_s_own_speed_is_no_difference(
 ) -> None:
     """The live run came to 90 %, whatever the machine's speed is as both are replayed."""
     write(traced(measured(log)), tmp_path / "live")
-    stand_in = replays_in_turns(log, log_share, live_share)
+    stand_in = interleaved_replays(log, log_share, live_share)
     monkeypatch.setattr(profile_project, "run_log_replays", stand_in)
     command = ["profile", "import", str(log), "--project", "--against", str(tmp_path / "live")]
     done = CliRunner().invoke(app, [*command, "--json"])
@@ -147,12 +147,12 @@ def test_a_profile_of_others_is_not_trusted(log: Path, told: dict[str, str], why
     hostile = replace(rows[0].place, **told)
     rows[0] = replace(rows[0], place=hostile)
     planted = replace(live, primitives=tuple(rows))
-    turns = turns_of(log, planted)
-    assert [one.key for one in turns.refused] == [replay_key(hostile)]
-    assert why in str(turns.refused[0].refused)
-    assert [*turns.are_live].count(True) == len(TIMES) - 1
-    done = LogReplayed(replayed=tuple(Replayed(key=t.key) for t in turns.tasks), threads=2)
-    again = replayed_again(planted, turns, done, BytesIO(HEADER.encode()))
+    both = interleaved_of(log, planted)
+    assert [one.key for one in both.refused] == [replay_key(hostile)]
+    assert why in str(both.refused[0].refused)
+    assert [*both.are_live].count(True) == len(TIMES) - 1
+    done = LogReplayed(replayed=tuple(Replayed(key=t.key) for t in both.tasks), threads=2)
+    again = replayed_again(planted, both, done, BytesIO(HEADER.encode()))
     (note,) = again.summary.notes
     assert note.startswith("again, not replayed, ")
     assert why in note
@@ -163,7 +163,7 @@ def test_a_rebuilt_layer_keeps_the_time_of_its_own_run(log: Path) -> None:
     live = traced(measured(log))
     rows = [replace(live.primitives[0], place=Place()), *live.primitives[1:]]
     mixed = replace(live, primitives=tuple(rows))
-    turns = turns_of(log, mixed)
-    done = LogReplayed(replayed=tuple(Replayed(key=t.key) for t in turns.tasks), threads=2)
-    again = replayed_again(mixed, turns, done, BytesIO(HEADER.encode()))
+    both = interleaved_of(log, mixed)
+    done = LogReplayed(replayed=tuple(Replayed(key=t.key) for t in both.tasks), threads=2)
+    again = replayed_again(mixed, both, done, BytesIO(HEADER.encode()))
     assert [row.replay for row in again.primitives] == [rows[0].replay, None, None]

@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from io import BytesIO, StringIO
 from pathlib import Path
 
@@ -179,7 +180,11 @@ def test_no_damage_of_a_body_escapes(tmp_path: Path) -> None:
 
 
 def projected(
-    tmp_path: Path, replays: str, *bodies: str, done: LogReplayed | None = None
+    tmp_path: Path,
+    replays: str,
+    *bodies: str,
+    done: LogReplayed | None = None,
+    steps_s: Sequence[float] = (0.002,) * 4,
 ) -> Profile:
     profile = imported(tmp_path, *bodies)
     planned = planned_replays(profile.primitives)
@@ -188,7 +193,7 @@ def projected(
         replayed=tuple(Replayed(key=key, samples=(0.003,) * 11) for key in keys), threads=2
     )
     samples = samples_of(BytesIO(replays.encode()), given.replayed)
-    return log_projected(profile, planned, given, samples, [0.002] * 4)
+    return log_projected(profile, planned, given, samples, steps_s)
 
 
 def replay_log(body: str, milliseconds: float, number: int = 0) -> str:
@@ -220,6 +225,30 @@ def test_only_equal_primitives_are_compared(tmp_path: Path) -> None:
         assert any(told in note for note in found.summary.notes)
     whole = projected(tmp_path, "", MATMUL, REORDER)
     assert whole.summary.efficiency == pytest.approx(3.0)
+
+
+def test_a_slow_step_is_not_in_the_efficiency(tmp_path: Path) -> None:
+    """Times are those of the median step: of five, one took ten times as long."""
+    steady = projected(tmp_path, replay_log(CONVOLUTION, 0.5), CONVOLUTION, REORDER)
+    slow = projected(
+        tmp_path,
+        replay_log(CONVOLUTION, 0.5),
+        CONVOLUTION,
+        REORDER,
+        steps_s=(0.002, 0.002, 0.02, 0.002, 0.002),
+    )
+    scale = 0.002 / 0.0056
+    assert slow.summary.scale == pytest.approx(scale)
+    for row, same in zip(slow.primitives, steady.primitives, strict=True):
+        assert (row.seconds, row.least_s) == pytest.approx(
+            (scale * same.seconds, scale * same.least_s)
+        )
+    assert slow.summary.efficiency == pytest.approx(0.5 / scale)
+    assert slow.summary.onednn_s == pytest.approx(scale * (steady.summary.onednn_s or 0.0))
+    told = "times are scaled to the median step, of 2 ms in primitives; the mean is 5.6 ms"
+    assert told in slow.summary.notes
+    once = projected(tmp_path, replay_log(CONVOLUTION, 0.5), CONVOLUTION, REORDER, steps_s=(0.02,))
+    assert once.summary.scale is None
 
 
 def test_what_was_refused_or_disturbed_is_said(tmp_path: Path) -> None:
