@@ -70,7 +70,7 @@ class Scaling(Protocol):
 
     def scaling(self) -> Mapping[str, Measurement]:
         """Return metric `scaling_efficiency`: what a process's share of a step takes alone, of what
-        the whole step takes. Called once, after `environment`.
+        the whole step takes; none if it was not measured. Called once, after `environment`.
         """
         ...
 

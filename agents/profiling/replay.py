@@ -11,7 +11,8 @@ import ast
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,11 @@ _DTYPES = {
     "unsigned char": torch.uint8,
     "signed char": torch.int8,
 }
-_REFUSALS = (AttributeError, LookupError, RuntimeError, SyntaxError, TypeError, ValueError)
-"""What a call of a kernel raises that torch has not, or arguments that are none."""
+_REFUSALS = (
+    *(AttributeError, LookupError, MemoryError, RuntimeError),
+    *(SyntaxError, TypeError, ValueError),
+)
+"""What a call of a kernel raises that torch has not, of arguments that are none, or too large."""
 _LIST: TypeAdapter[list[Replay]] = TypeAdapter(list[Replay])
 
 
@@ -95,18 +99,26 @@ def replayed(
     """
     try:
         call = call_of()
-        call()
+        for _ in range(1 + WARMUP):
+            call()
+        with _marked(number):
+            samples = _timed(call, longest_s)
     except _REFUSALS as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         return Replayed(key=key, refused=reason)
-    for _ in range(WARMUP):
-        call()
+    return Replayed(key=key, samples=tuple(samples))
+
+
+@contextmanager
+def _marked(number: int) -> Iterator[None]:
+    """Have oneDNN's log tell what belongs to a replay."""
     flush()
     os.write(1, f"{REPLAY}{number}\n".encode())
-    samples = _timed(call, longest_s)
-    flush()
-    os.write(1, f"{REPLAY}\n".encode())
-    return Replayed(key=key, samples=tuple(samples))
+    try:
+        yield
+    finally:
+        flush()
+        os.write(1, f"{REPLAY}\n".encode())
 
 
 def _timed(call: Callable[[], object], longest_s: float) -> list[float]:

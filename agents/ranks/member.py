@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from torch import distributed
 
@@ -33,6 +34,7 @@ def run(spec: WorkerSpec, orders: Iterable[int], say: Callable[[RankMessage], No
     mean = GradientMean(optimizer, place.ranks)
     say(RankReady(batch_size=workload.batch_size))
     batch = workload.share(workload.batch(0), place.rank, place.ranks)
+    seconds = 0.0
     for number, _ in enumerate(orders, start=1):
         began_s = time.perf_counter()
         loss = backend.step(workload, model, optimizer, batch)
@@ -46,13 +48,15 @@ def run(spec: WorkerSpec, orders: Iterable[int], say: Callable[[RankMessage], No
         )
         say(with_far_ranks(step, place) if spec.job.share else step)
         batch = workload.share(workload.batch(number), place.rank, place.ranks)
-    environment = backend.environment()  # of the steps that count
-    mean.exchanges = False
-    alone_s, together_s = alone_and_together(
-        lambda: backend.step(workload, model, optimizer, batch),
-        first=place.rank % place.local == 0,
-    )
-    say(RankEnd(environment=environment, alone_s=alone_s, together_s=together_s))
+    end = RankEnd(environment=backend.environment())  # of the steps that count
+    if not spec.in_batches:  # else the other side of a comparison would wait
+        mean.exchanges = False
+        again = partial(backend.step, workload, model, optimizer, batch)
+        alone_s, together_s = alone_and_together(
+            again, seconds, first=place.rank % place.local == 0
+        )
+        end = end.model_copy(update={"alone_s": alone_s, "together_s": together_s})
+    say(end)
     distributed.destroy_process_group()
 
 

@@ -193,23 +193,26 @@ class Team:
             ),
             "all_reduce_share": round(statistics.median(self._exchange_shares), 4),
             "rank_imbalance": round(statistics.median(self._imbalances), 4),
-            "contention_share": round(self._own_share() * (1 - self._slowdown()), 4),
+            **self._contention(),
         }
 
     def scaling(self) -> Mapping[str, Measurement]:
         """See Scaling.scaling: of the first rank."""
         own = self._own_share()
         found = tuple(own * slowed for slowed in self._slowed)
-        return {"scaling_efficiency": Measurement.of_samples(found, Unit.FRACTION)}
+        return {"scaling_efficiency": Measurement.of_samples(found, Unit.FRACTION)} if found else {}
+
+    def _contention(self) -> Environment:
+        """Return the fact of what sharing the host costs; none if it was not measured."""
+        if not self._slowed:
+            return {}
+        share = self._own_share() * (1 - statistics.median(self._slowed))
+        return {"contention_share": round(share, 4)}
 
     def _own_share(self) -> float:
         """Return the share of a step in which ranks neither exchanged nor waited for another."""
         lost = statistics.median(self._exchange_shares) + statistics.median(self._imbalances)
         return 1 - lost
-
-    def _slowdown(self) -> float:
-        """Return what the first rank's own work takes alone, of what it takes beside others."""
-        return statistics.median(self._slowed)
 
     def _told(self, order: StepOrder) -> Sequence[RankMessage]:
         for member in self._members:

@@ -66,7 +66,7 @@ def projected_here(
             folder=folder,
             threads=_threads(profile),
             time_limit_s=time_limit_s,
-            rounds=ROUNDS_TO_COMPARE if live else 1,
+            rounds=ROUNDS_TO_COMPARE if any(both.are_live) else 1,
         )
         done = run_log_replays(wanted)
         with (Path(folder) / REPLAY_LOG).open("rb") as log:

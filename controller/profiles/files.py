@@ -135,16 +135,23 @@ def _summary(path: Path) -> ProfileSummary:
 
 
 def _columns(path: Path, schema: pa.Schema) -> dict[str, list[Any]]:
-    """Return the values of each column; None in those that an earlier release did not write."""
-    texts = [field.name for field in schema if field.type == pa.string()]
+    """Return the values of each column; empty texts and None in those that an earlier release did
+    not write. Raises ArrowInvalid for columns of one name."""
     with path.open("rb") as file:
+        known = pq.read_metadata(file).schema
+        columns = [known.column(number) for number in range(len(known))]
+        texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+        file.seek(0)
         table = pq.ParquetFile(  # not `read_table`, which loads what reads folders of files
             file, page_checksum_verification=True, read_dictionary=texts
         ).read()
+    if len({*table.column_names}) < table.num_columns:
+        raise pa.ArrowInvalid("two of its columns have one name")
+    lacking = {field.name: "" if field.type == pa.string() else None for field in schema}
     return {
         field.name: _values(table.column(field.name), field.type)
         if field.name in table.column_names
-        else [None] * table.num_rows
+        else [lacking[field.name]] * table.num_rows
         for field in schema
     }
 
@@ -159,7 +166,7 @@ def _values(column: pa.ChunkedArray, kind: pa.DataType) -> list[Any]:
         return found
     encoded = column.cast(pa.dictionary(pa.int32(), kind)).unify_dictionaries().combine_chunks()
     texts = encoded.dictionary.to_pylist()
-    return [None if index is None else texts[index] for index in encoded.indices.to_pylist()]
+    return ["" if index is None else texts[index] for index in encoded.indices.to_pylist()]
 
 
 def _rows(

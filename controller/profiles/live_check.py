@@ -83,7 +83,7 @@ def checked(log: Named, live: Named, again: Profile) -> ProjectionCheck:
     rows = [[row for work in common for row in side[work]] for side in sides]
     if not rows[0]:
         _refuse(log, live, "no primitive was replayed for both")
-    scale = live.profile.summary.scale or 1.0
+    scale = _unwatched(live.profile.summary)
     off = [_steps_off(named.profile) or (1.0, 1.0) for named in (log, live)]
     whole_s = _seconds(log.profile.primitives)
     compared = _Comparing(rows[0], rows[1], scale, whole_s)
@@ -107,7 +107,7 @@ class _Comparing:
     log: Sequence[PrimitiveRow]
     live: Sequence[PrimitiveRow]
     scale: float
-    """By which the profile's times were multiplied."""
+    """By which the profile's times are to be divided, for those of its median watched step."""
     whole_s: float
     """The log's, in all primitives."""
 
@@ -135,6 +135,13 @@ class _Comparing:
             low=log[1] / live[2],
             high=log[2] / live[1],
         )
+
+
+def _unwatched(summary: ProfileSummary) -> float:
+    """Return the median step alone over the median watched one, to which a log's is compared."""
+    if summary.step_s and summary.verbose_step_s:
+        return summary.step_s / summary.verbose_step_s
+    return summary.scale or 1.0
 
 
 def _is_of(kind: tuple[str, str], row: PrimitiveRow) -> bool:

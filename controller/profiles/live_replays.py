@@ -15,6 +15,7 @@ from typing import BinaryIO, Final
 from controller.contracts.replay import KernelReplay, LogReplayed, Replayed
 from controller.profiles.log_replays import Planned, likeness
 from controller.profiles.model import Profile
+from controller.profiles.operations import flops
 from controller.profiles.primitive import primitive_of
 from controller.profiles.projecting import (
     projected,
@@ -25,7 +26,11 @@ from controller.profiles.projecting import (
 )
 from controller.profiles.replay_arguments import NotReplayable, require_limits
 
-_KERNEL: Final = re.compile(r"(aten|mkldnn|mkl)::[a-z0-9_.]+")
+_KERNEL: Final = re.compile(
+    r"aten::(?!_)[a-z0-9_]+(\.[a-z_]+)?|(mkldnn|mkl)::_[a-z0-9_]+"
+    r"|aten::_(convolution|scaled_dot_product|softmax|log_softmax|mkldnn|batch_norm)[a-z0-9_]*"
+)
+"""Kernels that may call oneDNN; most that begin with `_` are torch's own business."""
 _QUOTES: Final = frozenset("'\"\\")
 
 
@@ -84,16 +89,21 @@ def replayed_again(live: Profile, both: Interleaved, done: LogReplayed, log: Bin
     pairs = zip(found.primitives, live.primitives, strict=True)
     rows = tuple(old if now.replay is None and not old.place.dims else now for now, old in pairs)
     again = replace(found, primitives=rows)
+    kept_s = sum(row.seconds for row in rows if row.replay and not row.place.dims)
     refused = [*(one for one in theirs if one), *both.refused]
-    notes = tuple(f"again, {note}" for note in refused_told(again, refused))
-    return replace(again, summary=found.summary.model_copy(update={"notes": notes}))
+    notes = [f"again, {note}" for note in refused_told(again, refused)]
+    if kept := kept_s / (sum(row.seconds for row in live.primitives) or 1.0):
+        notes.append(f"{kept:.1%} of its time keeps the replays of its own run")
+    return replace(again, summary=found.summary.model_copy(update={"notes": tuple(notes)}))
 
 
 def _live_tasks(live: Profile) -> tuple[dict[str, KernelReplay], tuple[Replayed, ...]]:
+    """Return the kernels that have primitives, which alone are compared."""
+    compared = {replay_key(row.place) for row in live.primitives}
     tasks: dict[str, KernelReplay] = {}
     refused = []
     for task in replays_of(live):
-        if not isinstance(task, KernelReplay):
+        if not isinstance(task, KernelReplay) or task.key not in compared:
             continue
         try:
             tasks[task.key] = task.model_copy(update={"bytes": _trusted_bytes(task)})
@@ -105,8 +115,8 @@ def _live_tasks(live: Profile) -> tuple[dict[str, KernelReplay], tuple[Replayed,
 def _trusted_bytes(task: KernelReplay) -> float:
     """Return the bytes of a kernel's tensors; raises NotReplayable.
 
-    A profile in a folder may be another user's: it neither names files nor takes all memory. Traces
-    record numbers, no texts.
+    A profile in a folder may be another user's: it neither names files nor takes all memory or
+    hours. Traces record numbers, no texts.
     """
     if not _KERNEL.fullmatch(task.kernel):
         raise NotReplayable(f"{task.kernel[:80]!r} is no kernel of torch")
@@ -116,9 +126,11 @@ def _trusted_bytes(task: KernelReplay) -> float:
         )
         if any(_QUOTES.intersection(str(value)) for value in values):
             raise NotReplayable("it is given a text")
-        return sum(_tensor_bytes(dims, strides))
-    except (TypeError, ValueError) as error:
+        size = sum(_tensor_bytes(dims, strides))
+    except (ArithmeticError, RecursionError, TypeError, ValueError) as error:
         raise NotReplayable("its sizes are not known") from error
+    require_limits(size, flops(task.kernel, task.dims, task.values) or 0.0)
+    return size
 
 
 def _tensor_bytes(
@@ -134,9 +146,7 @@ def _tensor_bytes(
             raise NotReplayable("its sizes are not known")
         each = zip(_numbers(sizes), _numbers(steps), strict=False)
         reach = 1 + sum(max(0, n - 1) * step for n, step in each)
-        size = 4.0 * max(reach, prod(_numbers(sizes)))
-        require_limits(size)
-        yield size
+        yield 4.0 * max(reach, prod(_numbers(sizes)))
 
 
 def _numbers(of: object) -> list[int]:

@@ -57,7 +57,7 @@ def log_projected(
 
 def _of_median_step(profile: Profile, steps_s: Sequence[float]) -> Profile:
     """Return a log's profile with times of its median step: a slow one weighs on the mean."""
-    if len(steps_s) < LEAST_STEPS:
+    if len(steps_s) < LEAST_STEPS or min(steps_s) <= 0:
         return profile
     middle_s, mean_s = median(steps_s), fmean(steps_s)
     scale = middle_s / mean_s
@@ -79,12 +79,16 @@ def _of_median_step(profile: Profile, steps_s: Sequence[float]) -> Profile:
 
 
 def step_seconds(log: BinaryIO, steps: int, executions_in_all: float) -> list[float]:
-    """Return the seconds of each step's primitives, of a log whose steps are all alike."""
-    each = round(executions_in_all / steps)
+    """Return the seconds of each step's primitives, of a log whose steps are all alike; else
+    none: other work says nothing of how long a step takes."""
+    each = max(1, round(executions_in_all / steps))
     found = [0.0] * steps
-    for number, (_, _, seconds) in enumerate(executions(log, LogFacts())):
-        found[min(number // max(1, each), steps - 1)] += seconds
-    return found
+    work = [0] * steps
+    for number, (_, body, seconds) in enumerate(executions(log, LogFacts())):
+        step = min(number // each, steps - 1)
+        found[step] += seconds
+        work[step] += hash(body)  # the same of the same executions in any order
+    return found if len({*work}) == 1 else []
 
 
 def _products(

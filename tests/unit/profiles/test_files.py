@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -11,6 +13,7 @@ from controller.contracts.profile import ProfileSummary
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.files import KERNELS, PRIMITIVES, SUMMARY, read, write
 from controller.profiles.model import Profile
+from tests.support.planted_profile import profile, step
 
 
 @pytest.fixture
@@ -54,3 +57,54 @@ def test_a_file_that_may_not_be_read_is_named(
 def test_a_broken_file_is_named(folder: Path, name: str) -> None:
     (folder / name).write_bytes(b"PAR1 nonsense PAR1")
     assert complaint(folder).startswith(f"{name}: ")
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """The folder of a profile that has some."""
+    write(profile(step()), tmp_path)
+    return tmp_path
+
+
+def rewrite(folder: Path, change: Callable[[pa.Table], pa.Table], **how: int) -> None:
+    """Write the table of kernels again, changed."""
+    table = pq.read_table(folder / KERNELS)
+    pq.write_table(change(table), folder / KERNELS, write_page_checksum=True, **how)
+
+
+def test_columns_of_a_later_release_are_empty_in_an_earlier_one(rows: Path) -> None:
+    before = read(rows)
+    rewrite(rows, lambda table: table.drop_columns(["values", "strides", "flops"]))
+    found = read(rows).kernels
+    assert [row.place.op for row in found] == [row.place.op for row in before.kernels]
+    told = {(row.place.values, row.place.strides, row.flops) for row in found}
+    assert told == {("", "", None)}
+
+
+def test_several_groups_of_rows_are_one_table(rows: Path) -> None:
+    before = read(rows)
+    rewrite(rows, lambda table: table, row_group_size=2)
+    assert pq.ParquetFile(rows / KERNELS).num_row_groups > 2
+    assert read(rows) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda t: t.append_column("op", t.column("op")), "two of its columns have one name"),
+        (lambda t: t.set_column(0, t.column_names[0], pa.array([[1]] * len(t))), ""),
+        (lambda t: t.set_column(0, t.column_names[0], pa.array([{"x": "y"}] * len(t))), ""),
+        (
+            lambda t: t.set_column(
+                t.column_names.index("calls"), "calls", pa.array(["many"] * len(t))
+            ),
+            "",
+        ),
+    ],
+    ids=["twice", "a list", "a structure", "words for numbers"],
+)
+def test_a_table_of_other_columns_is_named(
+    rows: Path, change: Callable[[pa.Table], pa.Table], why: str
+) -> None:
+    rewrite(rows, change)
+    assert complaint(rows).startswith(f"{KERNELS}: {why}")

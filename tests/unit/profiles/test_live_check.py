@@ -153,6 +153,15 @@ def test_a_profile_s_times_are_compared_as_they_were_watched(log: Callable[..., 
     assert found.shown_efficiency == 1.125
 
 
+def test_a_slow_watched_step_is_in_neither(log: Callable[..., Path]) -> None:
+    """The log's times are of its median step, and so are the profile's, whose mean is more."""
+    file = log()
+    live = measured(file, step_s=0.8, verbose_step_s=1.0, scale=0.6)
+    rows = tuple(replace(row, seconds=row.seconds * 0.8) for row in live.primitives)
+    here = named(replayed(import_file(file), 0.9))
+    assert compared(here, named(replace(live, primitives=rows))).whole.ratio == pytest.approx(1.0)
+
+
 def test_only_what_was_replayed_for_both_is_compared(log: Callable[..., Path]) -> None:
     file = log()
     here, live = replayed(import_file(file), 0.9), measured(file)

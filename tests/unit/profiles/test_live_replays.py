@@ -138,6 +138,18 @@ def test_the_machine_s_own_speed_is_no_difference(
         ({"dims": '[["2", "x"], []]'}, "its sizes are not known"),
         ({"dims": "[[2, 3]]"}, "its sizes are not known"),
         ({"dims": "7"}, "its sizes are not known"),
+        ({"dims": "[[Infinity, 3], []]"}, "its sizes are not known"),
+        ({"dims": "[[1e200, 1e200], []]"}, "its sizes are not known"),
+        ({"dims": "[" * 100_000}, "its sizes are not known"),
+        ({"kernel": "aten::_cholesky_solve_helper"}, "is no kernel of torch"),
+        (
+            {
+                "kernel": "aten::mm",
+                "dims": "[[16000, 16000], [16000, 16000]]",
+                "strides": "[[16000, 1], [16000, 1]]",
+            },
+            "a call has 8.2e+12 FLOPs",
+        ),
     ],
 )
 def test_a_profile_of_others_is_not_trusted(log: Path, told: dict[str, str], why: str) -> None:
@@ -167,3 +179,4 @@ def test_a_rebuilt_layer_keeps_the_time_of_its_own_run(log: Path) -> None:
     done = LogReplayed(replayed=tuple(Replayed(key=t.key) for t in both.tasks), threads=2)
     again = replayed_again(mixed, both, done, BytesIO(HEADER.encode()))
     assert [row.replay for row in again.primitives] == [rows[0].replay, None, None]
+    assert again.summary.notes == ("50.0% of its time keeps the replays of its own run",)

@@ -313,6 +313,8 @@ def test_an_allocation_beyond_the_free_memory_fails_and_kills_nothing() -> None:
 def test_each_step_s_seconds() -> None:
     log = log_of(CONVOLUTION, REORDER, repeats=3, milliseconds=2.0)
     assert step_seconds(BytesIO(log), 3, 6.0) == pytest.approx([0.004] * 3)
+    other = log + log_of(CONVOLUTION, MATMUL, milliseconds=9.0)
+    assert step_seconds(BytesIO(other), 4, 8.0) == [], "a step of other work is no step like them"
 
 
 def test_a_log_of_this_host_is_projected_here(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agents.backends.stepping import Stepping
+from agents.ranks.contention import ROUNDS, rounds_for
 from agents.ranks.member import require_shares
 from agents.ranks.team import Team, lost_rank
 from agents.scenarios import training
@@ -45,10 +46,12 @@ STEP = """say(type="rank_step", loss=[1.0, 3.0][mine], seconds=[0.8, 1.0][mine],
         computed_s=[0.4, 0.8][mine], exchanged_s=[0.5, 0.1][mine])"""
 
 
-def team(folder: Path, step: str = STEP, threads: int = 0, ranks: int = 2) -> Team:
+def team(
+    folder: Path, step: str = STEP, threads: int = 0, ranks: int = 2, rank: str = RANK
+) -> Team:
     job = builders.job().model_copy(update={"knobs": job_knobs(ranks=ranks, threads=threads)})
     spec = WorkerSpec(job=job, device=builders.cpu(cores=CORES), artefact_dir=str(folder))
-    return Team(spec, python_code(RANK.format(step=step)))
+    return Team(spec, python_code(rank.format(step=step)))
 
 
 def failure_of(ranks: Team) -> Failure:
@@ -82,6 +85,27 @@ def test_a_step_is_all_ranks(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     with pytest.raises(ProcessLookupError):
         os.kill(int(str(facts["pid"])), 0)
+
+
+@pytest.mark.parametrize(
+    ("step_s", "rounds"), [(0.01, ROUNDS), (6.0, ROUNDS), (6.1, ROUNDS - 1), (31.0, 0), (0.0, 0)]
+)
+def test_long_steps_have_fewer_rounds(step_s: float, rounds: int) -> None:
+    assert rounds_for(step_s) == rounds
+
+
+def test_what_was_not_measured_has_no_figure(tmp_path: Path) -> None:
+    """As in a comparison, whose other side would wait."""
+    bare = RANK.replace("alone_s=[] if mine else [0.3, 0.4, 0.5], ", "").replace(
+        "together_s=[0.5, 0.5, 0.5]", ""
+    )
+    ranks = team(tmp_path, rank=bare)
+    ranks.start()
+    ranks.step()
+    facts = ranks.environment()
+    assert "contention_share" not in facts
+    assert facts["rank_imbalance"] == 0.2
+    assert ranks.scaling() == {}
 
 
 def test_ranks_train_in_batches_of_a_comparison(tmp_path: Path) -> None:
