@@ -23,7 +23,7 @@ from controller.contracts.kernels import KernelDraw, KernelRow
 from controller.contracts.policy import Policy
 from controller.contracts.units import Unit
 from controller.stats.pairs import times_better
-from kernels.bench.case import Case, Work
+from kernels.bench.case import Case, Differentiated, Direction, Work
 
 BATCH_S = 0.15
 COPIES = 11
@@ -36,11 +36,12 @@ class TimedWork:
     """A Side that runs one function; the first run of each batch is not counted."""
 
     work: Work
+    direction: Direction
 
     async def run_batch(self, steps: int) -> tuple[float, ...]:
         """See Side.run_batch."""
         self.work()
-        return tuple(seconds(self.work) for _ in range(steps))
+        return tuple(seconds_in(self.direction, self.work) for _ in range(steps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class Identity:
     op: str
     dtype: str
     variant: str
+    direction: Direction = "both"
 
 
 def compare(
@@ -69,11 +71,13 @@ def compare(
     for _ in range(2):
         other()
         case.kernel()
-    before = conditions(case.moved_bytes)
+    moved, direction = case.bytes_in(identity.direction), identity.direction
+    before = conditions(moved)
     with watch.timing():
-        state = asyncio.run(interleave(TimedWork(other), TimedWork(case.kernel), plan))
-    around = (before, conditions(case.moved_bytes))
-    draw = _draw(state, case.moved_bytes, around, objections(watch.timed, policy), policy)
+        sides = TimedWork(other, direction), TimedWork(case.kernel, direction)
+        state = asyncio.run(interleave(*sides, plan))
+    around = (before, conditions(moved))
+    draw = _draw(state, moved, around, objections(watch.timed, policy), policy)
     memory = extra_memory(case.kernel)
     better = times_better(state.ratio, Unit.SECONDS)
     theirs, mine = _percentiles(state)
@@ -83,14 +87,15 @@ def compare(
         shape=case.shape,
         variant=identity.variant,
         baseline=baseline,
+        direction=direction,
         ratio=better.value,
         ratio_low=better.low if better.bounded else None,
         ratio_high=better.high if better.bounded else None,
         pairs=better.pairs,
-        bytes=case.moved_bytes,
-        gbps=case.moved_bytes / mine[1] / 1e9,
+        bytes=moved,
+        gbps=moved / mine[1] / 1e9,
         copy_gbps=draw.copy_gbps,
-        baseline_gbps=case.moved_bytes / theirs[1] / 1e9,
+        baseline_gbps=moved / theirs[1] / 1e9,
         matmul_gflops=draw.matmul_gflops,
         p20_s=mine[0],
         p50_s=mine[1],
@@ -149,6 +154,22 @@ def _draw(
         validity=validity_of((), disturbed, policy),
         reasons=disturbed,
     )
+
+
+def seconds_in(direction: Direction, work: Work) -> float:
+    """Return the seconds of one run, or of one pass of it; the other pass isn't timed.
+
+    Neither is freeing what a forward pass leaves for the gradient. Raises TypeError for a pass of
+    work without a gradient.
+    """
+    if direction == "both":
+        return seconds(work)
+    if not isinstance(work, Differentiated):
+        raise TypeError(f"work without a gradient has no {direction} pass of its own")
+    started = time.perf_counter()
+    made = work.forward()
+    forward_s = time.perf_counter() - started
+    return forward_s if direction == "forward" else seconds(lambda: work.backward(made))
 
 
 def seconds(work: Work) -> float:

@@ -32,8 +32,9 @@ def cases(wanted: KernelBench) -> Iterator[tuple[Identity, Case]]:
         for dtype in operator.dtypes:
             if op in (wanted.operators or (op,)) and dtype in (wanted.dtypes or (dtype,)):
                 for shape in operator.shapes:
-                    identity = Identity(op, dtype, capabilities().variant)
-                    yield identity, operator.case(dtype, shape)
+                    variant = capabilities().variant
+                    identity = Identity(op, dtype, variant, wanted.direction)
+                    yield identity, with_passes(operator.case(dtype, shape), identity)
 
 
 def found(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
@@ -51,6 +52,15 @@ def found(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
             for baseline in measurable(case):
                 other = case.baselines[baseline]
                 yield compare(identity, case, baseline, other, plan, policy, CpuWatch())
+
+
+def with_passes(case: Case, identity: Identity) -> Case:
+    """Return a case that can be timed in a direction; raises UserError if it has no gradient."""
+    if identity.direction == "both" or case.passes:
+        return case
+    seen = "it has no gradient, and so no two passes"
+    remedy = "Leave out --direction, or name an operator with a gradient, as the focal losses."
+    raise UserError(f"time the {identity.direction} pass of {identity.op}", seen, remedy)
 
 
 def comparator_of(case: Case, identity: Identity, named: str) -> Work:

@@ -23,6 +23,7 @@ from agents.profiling.replay import LEAST_RUNS, LONGEST_S, kernel_call, replayed
 from controller.contracts.policy import load_policy
 from controller.contracts.replay import REPLAY_LOG, KernelReplay, LogReplayed, LogReplays, Replayed
 from controller.platform.helper_main import Replies, serve
+from controller.platform.memory import available_bytes
 from controller.stats.order_statistics import samples_outside
 
 POLICY: Final = "ci"
@@ -44,8 +45,8 @@ def handle(wanted: LogReplays, replies: Replies) -> None:
 
 
 def limit_memory() -> None:
-    """Have an allocation fail that this host has no memory for, and no process be killed for it."""
-    room = psutil.Process().memory_info().vms + psutil.virtual_memory().available
+    """Have an allocation fail that there is no memory for, and no process be killed for it."""
+    room = psutil.Process().memory_info().vms + available_bytes()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     limit = room if hard == resource.RLIM_INFINITY else min(room, hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
@@ -75,7 +76,7 @@ def _replay(
     if left_s < 0:
         limit = f"the time limit of {wanted.time_limit_s:g} s had passed"
         return Replayed(key=task.key, refused=limit)
-    available = psutil.virtual_memory().available
+    available = available_bytes()
     if task.bytes * COPIES > available:
         return Replayed(key=task.key, refused=too_large(task.bytes, available))
     return replayed(number, task.key, partial(kernel_call, task), longest_s)
@@ -92,7 +93,7 @@ def _joined(rounds: Sequence[Replayed]) -> Replayed:
 def too_large(size: float, available: float) -> str:
     """Return why tensors of so many bytes are not replayed with so many bytes of memory."""
     needed, free = size * COPIES / 2**30, available / 2**30
-    return f"it may take {needed:.3g} GiB of memory, and this host has {free:.3g}"
+    return f"it may take {needed:.3g} GiB of memory, and {free:.3g} are free"
 
 
 if __name__ == "__main__":

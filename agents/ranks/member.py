@@ -8,6 +8,7 @@ from functools import partial
 
 from torch import distributed
 
+from agents.backends.denormals import denormal_facts
 from agents.host.parent import end_with_parent
 from agents.ranks.contention import alone_and_together
 from agents.ranks.gradients import GradientMean
@@ -48,7 +49,8 @@ def run(spec: WorkerSpec, orders: Iterable[int], say: Callable[[RankMessage], No
         )
         say(with_far_ranks(step, place) if spec.job.share else step)
         batch = workload.share(workload.batch(number), place.rank, place.ranks)
-    end = RankEnd(environment=backend.environment())  # of the steps that count
+    # Of the steps that count; all ranks have the same parameters and mean gradients.
+    end = RankEnd(environment={**backend.environment(), **denormal_facts(model)})
     if not spec.in_batches:  # else the other side of a comparison would wait
         mean.exchanges = False
         again = partial(backend.step, workload, model, optimizer, batch)

@@ -18,6 +18,7 @@ from controller.contracts.documents import read_json
 from controller.contracts.errors import UserError
 from controller.contracts.kernels import (
     BEST_VARIANT,
+    Direction,
     KernelBench,
     KernelCheck,
     KernelOperator,
@@ -104,6 +105,10 @@ def bench(
             "FILE.py:FUNCTION, MODULE:FUNCTION, or FILE.so:NAMESPACE::OP.",
         ),
     ] = None,
+    direction: Annotated[
+        Direction,
+        typer.Option(help="Passes to time: both together, or one alone, of an operator named OP."),
+    ] = "both",
     policy: Annotated[
         str | None,
         typer.Option(
@@ -116,16 +121,24 @@ def bench(
     """Time each operator against its baselines.
 
     Baselines are the reference in eager mode and with torch.compile, timed in alternating batches.
-    Times include forward and backward; both sides have the same threads and malloc.
+    Times include forward and backward, if --direction doesn't choose one of them; both sides have
+    the same threads and malloc.
     """
+    if direction != "both" and op is None:
+        remedy = "Name an operator with a gradient, as sigmoid_focal_loss."
+        raise UserError(f"time the {direction} pass", "no operator is named", remedy)
     before = [row for path in earlier or () for row in _earlier(path)]
     wanted = _wanted("bench", op, dtype, variant or BEST_VARIANT, width, time_limit, policy)
-    told = {"time_limit_s": wanted.time_limit_s / draws, "against": against}
+    told = {
+        "time_limit_s": wanted.time_limit_s / draws,
+        "against": against,
+        "direction": direction,
+    }
     draw = wanted.model_copy(update=told)
     found = [row for _ in range(draws) for row in run_kernels(draw) if isinstance(row, KernelRow)]
     rows, unlike = with_earlier(found, before)
     if unlike:
-        said = "another operator, shape, dtype, variant, baseline, CPU, torch or other settings"
+        said = "another operator, shape, dtype, variant, baseline, pass, CPU, torch or settings"
         say(f"not added: {unlike} of {len(before)} earlier rows, of {said}", err=True)
     if json:
         show_json(rows)

@@ -17,6 +17,8 @@ class Rule(StrEnum):
     """Activations converted from the plain layout and back, which channels-last avoids."""
     REORDERS = "reorders"
     """Other conversions of a layout or type."""
+    PACKED_WEIGHTS = "packed weights"
+    """Weights that were laid out for another input, and are laid out again in each call."""
     FALLBACK = "dtype fallback"
     """Work in fp32 in a run of bf16."""
     PRECISION = "bf16 unused"

@@ -9,6 +9,9 @@ from pydantic import AwareDatetime, Field
 from controller.contracts.base import Contract
 from controller.contracts.result import Validity
 
+Direction = Literal["both", "forward", "backward"]
+"""What is timed of an operator: both passes together, or one alone."""
+
 BEST_VARIANT = "best"
 """Stands for the best variant that the host's CPU can run."""
 
@@ -29,6 +32,7 @@ class KernelBench(Contract):
     """Of one draw of one comparison."""
     policy: str
     """Name of the policy that says when a draw was disturbed."""
+    direction: Direction = "both"
     against: str | None = None
     """Implementation to compare with in place of the baselines, as `kernels.bench.comparator.load`
     takes it."""
@@ -70,7 +74,7 @@ class KernelDraw(Contract):
 
 
 class KernelRow(Contract):
-    """One operator against one baseline; times include forward and backward."""
+    """One operator against one baseline; times and bytes are those of its direction."""
 
     op: str
     dtype: str
@@ -78,6 +82,7 @@ class KernelRow(Contract):
     variant: str
     """The variant that ran; `reference` where nothing is compiled."""
     baseline: str
+    direction: Direction = "both"
     ratio: float
     """How many times faster the kernel is; the interval is a 95 % interval."""
     ratio_low: float | None
@@ -101,7 +106,8 @@ class KernelRow(Contract):
     baseline_p50_s: float
     baseline_p80_s: float
     memory_bytes: int
-    """Increase of the process's resident memory during one run of the kernel, results included."""
+    """Increase of the process's resident memory during one run of the kernel, results included;
+    of both passes, whatever the direction."""
     baseline_memory_bytes: int
     memory_share: float
     """memory_bytes / size of the largest input."""

@@ -18,6 +18,7 @@ import psutil
 from controller.contracts.doctor import Program
 from controller.contracts.errors import FarmUnavailable, UserError
 from controller.contracts.version import installed_version
+from controller.platform.memory import memory_limit
 from controller.platform.ports import free_ports
 from controller.platform.trial import fault_of
 from controller.runtime.disks import DiskFacts, disk_facts, disks_of, is_folder
@@ -28,8 +29,6 @@ from controller.runtime.prometheus import PrometheusUnavailable, find_program, r
 PORTS_WANTED = 16
 """More ports than a head with Redis and Prometheus uses."""
 LOOPBACK = "127.0.0.1"
-CGROUPS = Path("/sys/fs/cgroup")
-OWN_CGROUPS = Path("/proc/self/cgroup")
 PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 LIMITS: Mapping[str, int] = {
     "address space": resource.RLIMIT_AS,
@@ -176,36 +175,6 @@ def _phone_complaints(home: Home) -> tuple[UserError, ...]:
 def _synchronised() -> bool | None:
     status = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
     return None if status < 0 else bool(status != _UNSYNCHRONISED)
-
-
-def memory_limit(own: Path = OWN_CGROUPS, root: Path = CGROUPS) -> int | None:
-    """Return the lowest memory limit of this process's control groups and their parents, in
-    bytes."""
-    found = list[int]()
-    try:
-        lines = own.read_text().splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        _, names, place = line.split(":", 2)
-        if names and "memory" not in names.split(","):
-            continue
-        top = root / "memory" if names else root
-        file = "memory.limit_in_bytes" if names else "memory.max"
-        folder = top / place.strip("/")
-        for each in (folder, *folder.parents):
-            if each.is_relative_to(top):
-                found += _number(each / file)
-    return min(found, default=None)
-
-
-def _number(file: Path) -> list[int]:
-    """Return the number in a file as a list; empty for `max` and for a missing file."""
-    try:
-        text = file.read_text().strip()
-    except OSError:
-        return []
-    return [int(text)] if text.isdecimal() else []
 
 
 def _limit(number: int) -> int | None:

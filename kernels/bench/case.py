@@ -6,8 +6,9 @@ Cases have the sizes of RetinaNet. Inputs are seeded; upstream gradients are nev
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
+from typing import Generic, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,11 +21,29 @@ DTYPES: Mapping[str, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat
 COMPILED = "compile"
 """Prefix of the names of baselines by torch.compile."""
 
+Direction = Literal["both", "forward", "backward"]
+"""What is timed of an operator: both passes together, or one alone."""
+
 Work = Callable[[], object]
 """One timed run: forward, and backward if there is one."""
 
 Function = Callable[..., object]
 """Another implementation of an operator."""
+
+Y = TypeVar("Y")
+
+
+@dataclass(frozen=True, slots=True)
+class Differentiated(Generic[Y]):
+    """Work of an operator with a gradient, whose two passes can be timed apart."""
+
+    forward: Callable[[], Y]
+    backward: Callable[[Y], object]
+    """Computes the gradients of what `forward` returned; it is called once for each."""
+
+    def __call__(self) -> object:
+        """Run both passes."""
+        return self.backward(self.forward())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +75,16 @@ class Case:
     objections: Callable[[], list[str]]
     """Returns what is wrong with the kernel's results; empty if nothing."""
 
+    passes: Mapping[Direction, int] = field(default_factory=dict)
+    """The bytes to move in the forward and in the backward pass alone. Empty: the operator has no
+    gradient. Otherwise kernel and baselines are Differentiated."""
+
     comparator: Callable[[Function], Comparator] | None = None
     """Returns the work of an implementation that users bring; None: the case takes none."""
+
+    def bytes_in(self, direction: Direction) -> int:
+        """Return the bytes to move in a direction; raises KeyError if there is no gradient."""
+        return self.moved_bytes if direction == "both" else self.passes[direction]
 
 
 @dataclass(frozen=True, slots=True)

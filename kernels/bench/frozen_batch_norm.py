@@ -8,7 +8,15 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from kernels.bench.case import DTYPES, Case, Operator, bytes_of, compiled, differ
+from kernels.bench.case import (
+    DTYPES,
+    Case,
+    Differentiated,
+    Operator,
+    bytes_of,
+    compiled,
+    differ,
+)
 from kernels.ops.frozen_batch_norm import OP, frozen_batch_norm
 from kernels.reference.frozen_batch_norm import frozen_batch_norm as plain
 
@@ -35,14 +43,20 @@ def case(dtype: str, shape: str) -> Case:
     x, residual, upstream = some().requires_grad_(), some().requires_grad_(), some()
     scale, shift = torch.rand(2, CHANNELS, generator=generator).unbind()
 
-    def step(norm: Norm) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def forward(norm: Norm) -> Tensor:
         y = norm(x, scale, shift, residual, True)
         if not isinstance(y, Tensor):
             raise TypeError(f"a norm gives a tensor, not {type(y).__name__}")
+        return y
+
+    def backward(y: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         return y.detach(), torch.autograd.grad(y, (x, residual), upstream)
 
+    def work(norm: Norm) -> Differentiated[Tensor]:
+        return Differentiated(partial(forward, norm), backward)
+
     def objections() -> list[str]:
-        y, gradients = step(frozen_batch_norm)
+        y, gradients = backward(forward(frozen_batch_norm))
         exact = [t.detach().double().requires_grad_() for t in (x, residual)]
         truth = plain(exact[0], scale.double(), shift.double(), exact[1], True)
         true_gradients = torch.autograd.grad(truth, exact, upstream.double() * (y > 0))
@@ -53,10 +67,11 @@ def case(dtype: str, shape: str) -> Case:
 
     return Case(
         shape=shape,
-        kernel=partial(step, frozen_batch_norm),
-        baselines={"eager": partial(step, plain), "compile": partial(step, compiled(plain))},
+        kernel=work(frozen_batch_norm),
+        baselines={"eager": work(plain), "compile": work(compiled(plain))},
         # Forward: x, residual → y. Backward: upstream, y → two gradients.
         moved_bytes=7 * bytes_of(x),
+        passes={"forward": 3 * bytes_of(x), "backward": 4 * bytes_of(x)},
         largest_bytes=bytes_of(x),
         objections=objections,
     )

@@ -13,6 +13,7 @@ from kernels.bench.case import (
     UPSTREAM,
     Case,
     Comparator,
+    Differentiated,
     Function,
     Work,
     bytes_of,
@@ -55,20 +56,25 @@ def loss_case(
     target = target_of(labels, logits.dtype)
     is_dense = target.dim() == 2
     baselines: dict[str, Work] = {
-        "eager": partial(_step, plain, logits, target),
-        "compile": partial(_step, compiled(plain), logits, target),
+        "eager": _work(plain, logits, target),
+        "compile": _work(compiled(plain), logits, target),
     }
     if rewritten:
-        baselines["compile_rewritten"] = partial(_step, compiled(rewritten), logits, target)
+        baselines["compile_rewritten"] = _work(compiled(rewritten), logits, target)
+    targets_bytes = bytes_of(target if is_dense else None)
     return Case(
         shape=SHAPE,
-        kernel=partial(_step, mine, logits, target),
+        kernel=_work(mine, logits, target),
         baselines=baselines,
-        moved_bytes=bytes_of(logits, logits, target if is_dense else None),
+        moved_bytes=bytes_of(logits, logits) + targets_bytes,
+        passes={
+            "forward": bytes_of(logits) + targets_bytes,
+            "backward": bytes_of(logits, logits) + targets_bytes,
+        },
         largest_bytes=bytes_of(logits),
         objections=partial(_objections, dtype, target_of, mine, plain),
         comparator=lambda theirs: Comparator(
-            partial(_step, theirs, logits, target), partial(_unlike, dtype, target_of, theirs)
+            _work(theirs, logits, target), partial(_unlike, dtype, target_of, theirs)
         ),
     )
 
@@ -93,11 +99,24 @@ def _double_step(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return _step(_double_loss, exact, target if target.dim() == 1 else target.double())
 
 
+def _work(loss: Callable[..., object], logits: Tensor, target: Tensor) -> Work:
+    """Return a loss and its gradient as work; keeps neither, so that its memory can be measured."""
+    return Differentiated(partial(_loss, loss, logits, target), partial(_gradient, logits))
+
+
 def _step(loss: Callable[..., object], logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the loss and the gradient; keeps neither, so that a run's memory can be measured."""
+    """Return the loss and the gradient."""
+    return _gradient(logits, _loss(loss, logits, target))
+
+
+def _loss(loss: Callable[..., object], logits: Tensor, target: Tensor) -> Tensor:
     value = loss(logits, target)
     if not isinstance(value, Tensor):
         raise TypeError(f"a loss is a tensor, not {type(value).__name__}")
+    return value
+
+
+def _gradient(logits: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
     (grad,) = torch.autograd.grad(value, logits, value.new_tensor(UPSTREAM))
     return value.detach(), grad
 

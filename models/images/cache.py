@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from controller.platform.memory import available_bytes
 from models.images.errors import unusable
 from models.images.folder import ImageSet
 
@@ -92,20 +93,11 @@ def images_of(source: ImageSet, cache: str, size: int, read: Read, resize: Resiz
 
 def require_memory(source: ImageSet, cache: str, needed: int) -> None:
     """Raise DataUnusable if a cache would take more than half of the available memory."""
-    available = _available_bytes()
-    if available is not None and needed > MOST_SHARE * available:
+    available = available_bytes()
+    if needed > MOST_SHARE * available:
         gib = f"{needed / 2**30:.1f} of {available / 2**30:.1f} GiB that are available"
         why = f"{cache} would take {gib}"
         raise unusable(source.folder, "knob cache", why, "Set it to none, or give more memory.")
-
-
-def _available_bytes() -> int | None:
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    return found[0] if found else None
 
 
 def _size_of(path: Path) -> int:

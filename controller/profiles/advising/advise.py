@@ -10,7 +10,7 @@ from controller.profiles.advising.claims import Claim, Seen
 from controller.profiles.model import Profile
 
 RULES: tuple[Callable[[Seen], Claim | None], ...] = (
-    *(work.layout, work.reorders, work.fallback, work.precision, work.frozen),
+    *(work.layout, work.packed, work.reorders, work.fallback, work.precision, work.frozen),
     *(units.hidden_isa, units.amx_unused, units.denormals),
     *(fusing.norms, fusing.relu, fusing.optimizer, fusing.loss, work.tiny),
     *(running.malloc, running.page_faults, running.fragmentation, running.threads),

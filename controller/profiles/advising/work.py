@@ -22,6 +22,10 @@ STAGES = ("conv1", "layer1", "layer2", "layer3", "layer4")
 """The stages of a ResNet as torchvision names them, from the input on."""
 _BLOCKED = re.compile(r"aB[a-z]*\d+b")
 """oneDNN's layouts of activations with blocks of channels."""
+_PACKED = re.compile(r"A[a-zB-Z]*\d+[a-z0-9]*")
+"""oneDNN's layouts of weights with blocks of output channels."""
+BY_REFERENCE = ("simple", "ref")
+"""Beginnings of the names of oneDNN's implementations for what no generated code does."""
 _PLAIN = re.compile(r"abc(?:d(?:e)?)?")
 
 
@@ -53,8 +57,8 @@ def _of_activations(part: Part) -> bool:
 
 def reorders(seen: Seen) -> Claim | None:
     """Conversions that channels-last does not avoid: of weights, of types, and forced ones."""
-    avoided = layout(seen)
-    elsewhere = avoided.shares if avoided else {}
+    others = (claim for claim in (layout(seen), packed(seen)) if claim)
+    elsewhere = {i for claim in others for i in claim.shares}
     found = [i for i in seen.where(lambda part: is_conversion(part.row)) if i not in elsewhere]
     remedy = setting("keep tensors in the layout and type in which the next primitive reads them")
     if seen.knobs.get("ipex_optimize") is False:
@@ -65,6 +69,32 @@ def reorders(seen: Seen) -> Claim | None:
         count += f" and {seen.calls(copies):g} copies into another layout"
     told = f"{count} compute nothing{largest(seen, found)}"
     return Claim(Rule.REORDERS, told, remedy, whole(found))
+
+
+def packed(seen: Seen) -> Claim | None:
+    """Weights that ipex.optimize has laid out for another input than the one of a call.
+
+    oneDNN converts between two packed layouts by its reference code. Without ipex.optimize, weights
+    come from the plain layout, at about the roofline's time.
+    """
+    if seen.knobs.get("ipex_optimize") is not True:
+        return None
+    found = seen.where(lambda part: is_reorder(part.row) and _of_packed_weights(part))
+    told = (
+        f"{seen.calls(found):g} reorders lay out weights again, which ipex.optimize has packed for "
+        f"another input{largest(seen, found)}"
+    )
+    above = {i: above_roof(seen.parts[i]) for i in found}
+    shares = {i: (share * (1 - NOISE), share) for i, share in above.items()}
+    return Claim(Rule.PACKED_WEIGHTS, told, knob("ipex_optimize", value=False), shares)
+
+
+def _of_packed_weights(part: Part) -> bool:
+    row = part.row
+    if not isinstance(row, PrimitiveRow) or not row.implementation.startswith(BY_REFERENCE):
+        return False
+    tags = [tag.partition(":")[2] for tag in row.layout.split()]
+    return len(tags) > 1 and all(_PACKED.fullmatch(tag) for tag in tags)
 
 
 def fallback(seen: Seen) -> Claim | None:

@@ -113,6 +113,15 @@ def reorders(layout: str, seconds: float) -> Rows:
     ]
 
 
+def repacked(layout: str, implementation: str = "simple:any", roof_s: float | None = None) -> Rows:
+    """Return reorders of 0.1 s; roof_s: what the roofline lets a call take."""
+    return [
+        replace(row, implementation=implementation, attainable_s=roof_s)
+        for row in reorders(layout, 0.1)
+        if isinstance(row, PrimitiveRow)
+    ]
+
+
 def copies(dtypes: str) -> Rows:
     """Return copies inside a convolution; dtypes: of target and source."""
     row = kernel("aten::conv2d", 0.1, calls=9.0, dtypes=dtypes)
@@ -203,6 +212,11 @@ FAULTS: Mapping[str, tuple[Case, Rule, str]] = {
         ),
         Rule.REORDERS,
         "ipex_optimize=true",
+    ),
+    "weights packed for another input": (
+        Case(repacked("src:Acdb16a dst:Acdb24a"), {"ipex_optimize": True}, stack="ipex"),
+        Rule.PACKED_WEIGHTS,
+        "ipex_optimize=false",
     ),
     "fp32 island": (
         Case(FP32_ISLAND, bf16=True),
@@ -415,6 +429,30 @@ ALIKE: Mapping[str, tuple[Case, Rule]] = {
         Case(copies('["c10::BFloat16", "float", "Scalar"]')),
         Rule.REORDERS,
     ),
+    "weights that ipex.optimize has not packed": (
+        Case(repacked("src:Acdb16a dst:Acdb24a"), {"ipex_optimize": False}),
+        Rule.PACKED_WEIGHTS,
+    ),
+    "a stack without packed weights": (
+        Case(repacked("src:Acdb16a dst:Acdb24a")),
+        Rule.PACKED_WEIGHTS,
+    ),
+    "weights that generated code packs": (
+        Case(repacked("src:Acdb16a dst:Acdb24a", "jit:uni"), {"ipex_optimize": True}),
+        Rule.PACKED_WEIGHTS,
+    ),
+    "weights from the plain layout": (
+        Case(repacked("src:abcd dst:Acdb24a"), {"ipex_optimize": True}),
+        Rule.PACKED_WEIGHTS,
+    ),
+    "activations in blocks": (
+        Case(repacked("src:aBcd8b dst:aBcd16b"), {"ipex_optimize": True}),
+        Rule.PACKED_WEIGHTS,
+    ),
+    "packed weights are no other reorders": (
+        Case(repacked("src:Acdb16a dst:Acdb24a"), {"ipex_optimize": True}),
+        Rule.REORDERS,
+    ),
     "a copy that was asked for": (Case(kernels("aten::copy_", 0.1)), Rule.REORDERS),
     "AMX used": (Case(in_bf16(0.3, WITH), facts=AMX, bf16=True), Rule.HIDDEN_ISA),
     "bf16 on a CPU without AMX": (
@@ -592,6 +630,12 @@ def test_intervals(case: Case, seconds: tuple[float, float]) -> None:
             Rule.HIDDEN_ISA,
             (0.0, 0.29),
         ),
+        # Weights then come from the plain layout, at about the roofline's 9 × 4 ms of these 0.1 s.
+        (
+            Case(repacked("src:ABcd8b8a dst:Acdb24a", "ref:any", 0.004), {"ipex_optimize": True}),
+            Rule.PACKED_WEIGHTS,
+            (0.9 * 0.064, 0.064),
+        ),
         # Depthwise convolutions have no work for tiles; of the clean step, 0.4 s are convolutions.
         (
             Case(in_bf16(0.3, WITHOUT, g=32, ic=32, oc=32), facts=AMX, bf16=True),
@@ -626,7 +670,7 @@ def test_intervals(case: Case, seconds: tuple[float, float]) -> None:
         ),
     ],
     ids=[
-        *("hidden AMX", "AMX unused", "idle", "idle at most"),
+        *("hidden AMX", "packed weights", "AMX unused", "idle", "idle at most"),
         *("denormals", "denormals in bf16", "denormals on an EPYC"),
     ],
 )

@@ -270,7 +270,7 @@ def test_no_memory_is_taken_that_the_host_has_not(tmp_path: Path) -> None:
     wanted = LogReplays(tasks=(task,), folder=str(tmp_path), threads=0, time_limit_s=60.0)
     (refused,) = replay_all(wanted, Replies(StringIO()))
     assert refused.refused
-    assert "6.44e+09 GiB of memory, and this host has" in refused.refused
+    assert "6.44e+09 GiB of memory, and " in refused.refused
 
 
 def test_each_round_turns_the_order_round(tmp_path: Path) -> None:

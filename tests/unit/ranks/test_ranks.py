@@ -91,6 +91,7 @@ async def test_ranks_train_as_one_process_does(
     facts = found.environment
     assert (facts["ranks"], facts["affinity"]) == (2, tuple(CORES))
     assert facts["rank_cores"] == tuple(map(str, CORES))
+    assert facts["denormal_share"] == 0.0, "told as of one process"
     for share in ("all_reduce_share", "rank_imbalance"):
         assert 0 <= float(str(facts[share])) < 1
     efficiency = found.metrics["scaling_efficiency"]

@@ -116,6 +116,7 @@ def test_one_draw_stays_what_it_is_with_the_conditions_of_its_minute() -> None:
         {"malloc": "LD_PRELOAD"},
         {"baseline": "compile"},
         {"op": "nms"},
+        {"direction": "backward"},
     ],
 )
 def test_only_measurements_of_the_same_are_draws_of_one(other: dict[str, object]) -> None:

@@ -21,7 +21,7 @@ from controller.runtime import host_facts as looking
 from controller.runtime.disks import GIB, DiskFacts
 from controller.runtime.home import Home
 from controller.runtime.host_doctor import checks
-from controller.runtime.host_facts import FileFacts, HostFacts, memory_limit, port_range
+from controller.runtime.host_facts import FileFacts, HostFacts, port_range
 
 UID = 1000
 FOLDER = Path("/home/u/.benchfarm")
@@ -201,28 +201,6 @@ def test_limits_that_do_not_hold_are_no_fault() -> None:
     root = replace(limits(processes=100), uid=0, home_folder=None, secrets=())
     unlimited = replace(root, memory_limit=(1 << 63) - 4096)  # cgroup v1's word for none
     assert {check.health for check in checks(unlimited, AGENTS)} == {Health.WELL}
-
-
-@pytest.mark.parametrize(
-    ("own", "files", "limit"),
-    [
-        ("0::/a/b\n", {"a/memory.max": "300\n", "a/b/memory.max": "max\n"}, 300),
-        ("0::/a\n", {"a/memory.max": "max\n"}, None),
-        ("0::/\n", {"memory.max": "200\n"}, 200),
-        ("5:memory:/a\n0::/\n", {"memory/a/memory.limit_in_bytes": "100\n"}, 100),
-        ("4:cpu,cpuacct:/a\n", {"a/memory.max": "100\n"}, None),
-        ("0::/gone\n", {}, None),
-    ],
-)
-def test_the_lowest_limit_of_the_control_groups_counts(
-    tmp_path: Path, own: str, files: dict[str, str], limit: int | None
-) -> None:
-    (tmp_path / "own").write_text(own)
-    for name, text in files.items():
-        file = tmp_path / "groups" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    assert memory_limit(tmp_path / "own", tmp_path / "groups") == limit
 
 
 @pytest.mark.parametrize(("text", "ports"), [("1024 65535\n", (1024, 65535)), ("odd\n", None)])
