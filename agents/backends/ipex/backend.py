@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 import intel_extension_for_pytorch as ipex
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import Module
 from torch.optim import Optimizer
 
 from agents.backends.environment import onednn_said
 from agents.backends.ipex.config import IpexConfig
+from agents.backends.ipex.input_shapes import note_input_shapes
 from agents.backends.torch_eager.backend import TorchEager
 from controller.contracts.base import Scalar
 from controller.contracts.errors import WorkerFault
@@ -19,8 +20,6 @@ from controller.contracts.result import Blame, Environment, Failure
 from models.inference import InferenceWorkload
 from models.training import Batch, Outputs, TrainingWorkload
 
-PACKED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose2d)
-"""Layers whose weights ipex.optimize lays out for their input."""
 FROZEN_BN = "FrozenBatchNorm2d"
 """Name of our and of torchvision's class with the buffers of ipex.nn.FrozenBatchNorm2d."""
 
@@ -95,30 +94,6 @@ def check_bf16(dtype: torch.dtype) -> None:
             "ipex_optimize to false, or choose another device."
         )
         raise WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))
-
-
-def note_input_shapes(workload: TrainingWorkload[Batch, Outputs], model: Module) -> None:
-    """Note on each layer the shape of its input in a step; of several, the largest.
-
-    ipex.optimize lays weights out for it. Without, it guesses one, and each call whose input wants
-    another layout lays them out again: two thirds of a step on an EPYC without AVX-512. A
-    `sample_input` does the same, but for models in eval mode, and the last of several shapes.
-    """
-
-    def note(layer: Module, inputs: tuple[Tensor, ...]) -> None:
-        shape = inputs[0].shape
-        if shape.numel() > getattr(layer, "input_shape", torch.Size((0,))).numel():
-            layer.input_shape = shape  # type: ignore[assignment] # where ipex looks for it
-
-    layers = [layer for layer in model.modules() if type(layer) in PACKED]
-    hooks = [layer.register_forward_pre_hook(note) for layer in layers]
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-    with torch.no_grad(), torch.random.fork_rng(devices=()):
-        workload.forward(model, workload.batch(0))
-        for buffer, before in buffers:  # the statistics of norms
-            buffer.copy_(before)
-    for hook in hooks:
-        hook.remove()
 
 
 def swap_frozen_bn(model: Module) -> None:
