@@ -93,7 +93,7 @@ def _joined(rounds: Sequence[Replayed]) -> Replayed:
 def too_large(size: float, available: float) -> str:
     """Return why tensors of so many bytes are not replayed with so many bytes of memory."""
     needed, free = size * COPIES / 2**30, available / 2**30
-    return f"it may take {needed:.3g} GiB of memory, and {free:.3g} are free"
+    return f"it may take {needed:.3g} GiB of memory, and {free:.3g} are available"
 
 
 if __name__ == "__main__":

@@ -138,7 +138,9 @@ def bench(
     found = [row for _ in range(draws) for row in run_kernels(draw) if isinstance(row, KernelRow)]
     rows, unlike = with_earlier(found, before)
     if unlike:
-        said = "another operator, shape, dtype, variant, baseline, pass, CPU, torch or settings"
+        said = (
+            "another operator, shape, dtype, variant, baseline, direction, CPU, torch or settings"
+        )
         say(f"not added: {unlike} of {len(before)} earlier rows, of {said}", err=True)
     if json:
         show_json(rows)

@@ -18,7 +18,7 @@ class Rule(StrEnum):
     REORDERS = "reorders"
     """Other conversions of a layout or type."""
     PACKED_WEIGHTS = "packed weights"
-    """Weights that were laid out for another input, and are laid out again in each call."""
+    """Weights that are packed in one layout, and converted to another in each call."""
     FALLBACK = "dtype fallback"
     """Work in fp32 in a run of bf16."""
     PRECISION = "bf16 unused"

@@ -10,7 +10,7 @@ from controller.contracts.base import Contract
 from controller.contracts.result import Validity
 
 Direction = Literal["both", "forward", "backward"]
-"""What is timed of an operator: both passes together, or one alone."""
+"""What is timed of an operator: all of its passes together, or one alone."""
 
 BEST_VARIANT = "best"
 """Stands for the best variant that the host's CPU can run."""

@@ -15,31 +15,38 @@ MEMINFO = Path("/proc/meminfo")
 class _Names:
     """The files of a control group in one version of cgroups(7)."""
 
-    limit: str
+    limits: tuple[str, ...]
+    """The limit beyond which processes are killed, and others from which they are slowed down."""
     usage: str
-    reclaimable: str
-    """Line of memory.stat: pages of files that the kernel takes back when memory is wanted."""
+    reclaimable: tuple[str, ...]
+    """Lines of memory.stat: pages of files, which the kernel takes back when memory is wanted."""
 
 
-_FIRST = _Names("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-_SECOND = _Names("memory.max", "memory.current", "inactive_file")
+_FIRST = _Names(
+    ("memory.limit_in_bytes",),
+    "memory.usage_in_bytes",
+    ("total_inactive_file", "total_active_file"),
+)
+_SECOND = _Names(("memory.max", "memory.high"), "memory.current", ("inactive_file", "active_file"))
 
 
 def memory_limit(own: Path = OWN_CGROUPS, root: Path = CGROUPS) -> int | None:
     """Return the lowest memory limit of this process's control groups and their parents, in
     bytes."""
-    limits = (_number(group / names.limit) for group, names in _groups(own, root))
+    limits = (_number(group / names.limits[0]) for group, names in _groups(own, root))
     return min((limit for limit in limits if limit is not None), default=None)
 
 
 def available_bytes(own: Path = OWN_CGROUPS, root: Path = CGROUPS) -> int:
-    """Return the bytes that this process can still have without swapping, or being killed for
-    them; raises OSError if the kernel doesn't tell."""
+    """Return the bytes that this process can still have without swapping, or being slowed down or
+    killed for them; raises OSError if the kernel doesn't tell."""
     left = [_available_on_host()]
     for group, names in _groups(own, root):
-        limit, used = _number(group / names.limit), _number(group / names.usage)
-        if limit is not None and used is not None:
-            left.append(limit - used + _reclaimable(group, names))
+        used = _number(group / names.usage)
+        if used is not None:
+            used -= _reclaimable(group, names)
+            limits = (_number(group / name) for name in names.limits)
+            left += [limit - used for limit in limits if limit is not None]
     return max(0, min(left))
 
 
@@ -82,4 +89,4 @@ def _reclaimable(group: Path, names: _Names) -> int:
     except OSError:
         return 0
     fields = (line.split() for line in lines)
-    return next((int(value) for name, value in fields if name == names.reclaimable), 0)
+    return sum(int(value) for name, value in fields if name in names.reclaimable)

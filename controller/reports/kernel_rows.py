@@ -32,7 +32,7 @@ _SAME = (
 )
 """What two measurements agree in that are draws of one row."""
 _HEADINGS = (
-    *("operator", "shape", "variant", "baseline", "passes", "speed-up", "ms p20/p50/p80"),
+    *("operator", "shape", "variant", "baseline", "direction", "speed-up", "ms p20/p50/p80"),
     *("GB/s", "of copy", "copy GB/s", "matmul GFLOP/s", "memory", "measured (UTC)", "validity"),
 )
 
@@ -101,7 +101,7 @@ def kernel_table(rows: Iterable[KernelRow]) -> Table:
             row.shape,
             row.variant,
             row.baseline,
-            "forward, backward" if row.direction == "both" else row.direction,
+            row.direction,
             speed_up(row),
             times,
             f"{row.gbps:.3g}, baseline {row.baseline_gbps:.2g}",

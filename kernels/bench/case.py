@@ -22,7 +22,7 @@ COMPILED = "compile"
 """Prefix of the names of baselines by torch.compile."""
 
 Direction = Literal["both", "forward", "backward"]
-"""What is timed of an operator: both passes together, or one alone."""
+"""What is timed of an operator: all of its passes together, or one alone."""
 
 Work = Callable[[], object]
 """One timed run: forward, and backward if there is one."""

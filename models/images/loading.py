@@ -170,18 +170,27 @@ class _StepsFrom(Sampler[int]):
 
 
 class ImageLoader:
-    """Loads batches in the order of steps; another step than the next one begins anew there."""
+    """Loads batches in the order of steps; another step than the next one begins anew there.
+
+    The last batch is kept, so that a step may be asked for twice: stack ipex looks at the first one
+    before it trains.
+    """
 
     def __init__(self, batches: ImageBatches, settings: LoadSettings) -> None:
         self._batches, self._settings = batches, settings
         self._ahead: Iterator[Loaded] | None = None
         self._next = -1
+        self._last: tuple[int, DetectionBatch] | None = None
 
     def batch(self, step: int) -> DetectionBatch:
         """Return the batch of a step; raises DataUnusable, WorkerFault."""
+        if self._last is not None and self._last[0] == step:
+            return self._last[1]
+        self._last = None
         found = self._batches[step] if self._settings.workers == 0 else self._awaited(step)
         if isinstance(found, DataUnusable):
             raise found
+        self._last = step, found
         return found
 
     def cpu_s(self) -> float:

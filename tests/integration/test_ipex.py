@@ -24,6 +24,18 @@ pytestmark = [pytest.mark.integration, pytest.mark.long]
 ROOT = Path(__file__).parents[2]
 PRECISION = "bf16" if IPEX_HAS_BF16 else "fp32"
 SMALL = {**SMALLEST, "threads": 1, "steps": 2}
+PACKED_FOR = """
+from agents.backends.ipex.backend import Ipex
+from models.retinanet.implementations import retinanet_training
+from tests.support.knobs import workload_arguments
+
+knobs = {"precision": PRECISION, "memory_format": "contiguous"}
+arguments = workload_arguments("retinanet_resnext50", image_size=96, num_classes=8)
+backend = Ipex({**knobs, "ipex_optimize": True, "ipex_frozen_bn": False})
+model, _ = backend.prepare(retinanet_training(**arguments))
+for name in ("backbone.body.layer4.2.conv2", "head.classification_head.cls_logits"):
+    print(*model.get_submodule(name).prepack_input_shape)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +77,15 @@ async def test_trains_in_its_own_interpreter(ipex: EnvironmentFolder, tmp_path: 
     packages = found["packages"]
     assert isinstance(packages, tuple)
     assert "intel_extension_for_pytorch==2.8.0" in packages
+
+
+def test_weights_are_packed_for_a_step_s_largest_inputs(ipex: EnvironmentFolder) -> None:
+    """A layer of 3x3 cells, and one that sees all levels, of which the largest has 12x12."""
+    script = PACKED_FOR.replace("PRECISION", repr(PRECISION))
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [str(ipex.python), "-P", "-c", script]
+    done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["2 1024 3 3", "2 256 12 12"]
 
 
 async def test_answers_queries_in_its_own_interpreter(

@@ -137,6 +137,8 @@ async def test_what_is_planted_is_named_first(
     clean = await profile_of(tmp_path / "clean", workload, "none")
     again = await profile_of(tmp_path / "again", workload, "none")
     told, advised = [], []
+    for fault in set(FAULTS) - set(faults_of(workload)):
+        record_property(f"{workload}, {fault}", "not here: no such work in this cell on this CPU")
     for fault in faults_of(workload):
         planted = FAULTS[fault]
         faulty = await profile_of(tmp_path / fault, workload, fault, **planted.knobs)

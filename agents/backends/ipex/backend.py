@@ -38,7 +38,8 @@ class Ipex(TorchEager):
         if not self._ipex.optimize:
             return model, optimizer
         check_bf16(self._dtype)
-        note_input_shapes(workload, model)
+        with self._precision():
+            note_input_shapes(workload, model)
         optimized: tuple[Module, Optimizer] = ipex.optimize(
             model, dtype=self._dtype, optimizer=optimizer, inplace=True
         )

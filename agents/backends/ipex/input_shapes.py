@@ -2,36 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor, nn
 
 from models.training import Batch, Outputs, TrainingWorkload
 
-PACKED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose2d)
-"""Layers whose weights ipex.optimize lays out for their input."""
+SHAPED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+"""Layers that ipex.optimize may look at for the shape of their input."""
 NOTED = "input_shape"
-"""The attribute of a layer in which it looks for the shape."""
+"""The attribute in which it looks, as `record_input_shape_for_prepack` of IPEX 2.8 writes it."""
 
 
 def note_input_shapes(workload: TrainingWorkload[Batch, Outputs], model: nn.Module) -> None:
     """Note on each layer the shape of its input in a step; of several, the largest.
 
     ipex.optimize lays weights out for it. Without, it guesses one, and each call whose input wants
-    another layout lays them out again: two thirds of a step on an EPYC without AVX-512. A
-    `sample_input` does the same, but for models in eval mode, and the last of several shapes.
+    another layout lays them out again: two thirds of a step on an EPYC without AVX-512. Its own
+    `sample_input` runs models in eval mode, and keeps the last of several shapes.
+
+    Called inside the backend's precision context. Of ranks, the batch is that of all together.
     """
+    layers = [layer for layer in model.modules() if type(layer) in SHAPED and _pads_zeros(layer)]
+    hooks = [layer.register_forward_pre_hook(_note) for layer in layers]
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=()), _kept_buffers(model):
+            workload.forward(model, workload.batch(0))
+    finally:
+        for hook in hooks:
+            hook.remove()
 
-    def note(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        shape = inputs[0].shape
-        if shape.numel() > getattr(layer, NOTED, torch.Size((0,))).numel():
-            setattr(layer, NOTED, shape)
 
-    layers = [layer for layer in model.modules() if type(layer) in PACKED]
-    hooks = [layer.register_forward_pre_hook(note) for layer in layers]
+def _pads_zeros(layer: nn.Module) -> bool:
+    """Return whether a layer's convolution sees its input as it is given."""
+    return getattr(layer, "padding_mode", "zeros") == "zeros"
+
+
+def _note(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    if not inputs:  # it was given by keyword
+        return
+    shape = inputs[0].shape
+    if shape.numel() > getattr(layer, NOTED, torch.Size((0,))).numel():
+        setattr(layer, NOTED, shape)
+
+
+@contextmanager
+def _kept_buffers(model: nn.Module) -> Iterator[None]:
+    """Restore the statistics of norms at the end."""
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-    with torch.no_grad(), torch.random.fork_rng(devices=()):
-        workload.forward(model, workload.batch(0))
-        for buffer, before in buffers:  # the statistics of norms
+    try:
+        yield
+    finally:
+        for buffer, before in buffers:
             buffer.copy_(before)
-    for hook in hooks:
-        hook.remove()

@@ -43,7 +43,7 @@ class TorchEager:
     ) -> float:
         """See TrainingBackend.step."""
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._config.bf16):
+        with self._precision():
             outputs = workload.forward(model, batch)
         loss = workload.loss(outputs, batch)
         torch.autograd.backward(loss)
@@ -59,13 +59,17 @@ class TorchEager:
         self, workload: InferenceWorkload[Outputs], model: Module, samples: Tensor
     ) -> Sequence[Tensor]:
         """See InferenceBackend.infer."""
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._config.bf16):
+        with self._precision():
             outputs: Outputs = model(*workload.arguments(samples))
         return workload.answers(outputs)
 
     def environment(self) -> Environment:
         """See TrainingBackend.environment."""
         return torch_environment()
+
+    def _precision(self) -> torch.autocast:
+        """Return the context of a forward pass."""
+        return torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._config.bf16)
 
     def _laid_out(self, model: Module) -> Module:
         """Return the model with its weights in the selected layout; activations follow."""

@@ -20,12 +20,13 @@ from controller.profiles.validity import NOISE
 
 STAGES = ("conv1", "layer1", "layer2", "layer3", "layer4")
 """The stages of a ResNet as torchvision names them, from the input on."""
-_BLOCKED = re.compile(r"aB[a-z]*\d+b")
+_BLOCKED = re.compile(r"aBc(?:d(?:e)?)?\d+b")
 """oneDNN's layouts of activations with blocks of channels."""
-_PACKED = re.compile(r"A[a-zB-Z]*\d+[a-z0-9]*")
-"""oneDNN's layouts of weights with blocks of output channels."""
-BY_REFERENCE = ("simple", "ref")
-"""Beginnings of the names of oneDNN's implementations for what no generated code does."""
+_PACKED = re.compile(r"(?!ABc(?:d(?:e)?)?\d+a\d+b$)[a-f]*[A-F][a-fA-F]*\d\w*")
+"""oneDNN's layouts with blocks, but for one of images and channels. Where they are none of
+activations, they are of weights: ABcd8b8a, Acdb16a, Bcda16b, and of groups aBdec16b, aBCde8b8c."""
+NOT_GENERATED = ("simple", "ref")
+"""Beginnings of the names of oneDNN's reorders that are no code generated for the sizes."""
 _PLAIN = re.compile(r"abc(?:d(?:e)?)?")
 
 
@@ -72,29 +73,30 @@ def reorders(seen: Seen) -> Claim | None:
 
 
 def packed(seen: Seen) -> Claim | None:
-    """Weights that ipex.optimize has laid out for another input than the one of a call.
+    """Weights that ipex.optimize has packed, and a call wants packed otherwise.
 
-    oneDNN converts between two packed layouts by its reference code. Without ipex.optimize, weights
-    come from the plain layout, at about the roofline's time.
+    Without ipex.optimize, weights come from the plain layout, at about the roofline's time; but so
+    do those of all other calls, and its fused update falls away. So the least that is saved is 0.
     """
     if seen.knobs.get("ipex_optimize") is not True:
         return None
     found = seen.where(lambda part: is_reorder(part.row) and _of_packed_weights(part))
     told = (
-        f"{seen.calls(found):g} reorders lay out weights again, which ipex.optimize has packed for "
-        f"another input{largest(seen, found)}"
+        f"{seen.calls(found):g} reorders lay out weights again, which ipex.optimize has packed in "
+        f"another layout{largest(seen, found)}"
     )
-    above = {i: above_roof(seen.parts[i]) for i in found}
-    shares = {i: (share * (1 - NOISE), share) for i, share in above.items()}
+    shares = {i: (0.0, above_roof(seen.parts[i])) for i in found}
     return Claim(Rule.PACKED_WEIGHTS, told, knob("ipex_optimize", value=False), shares)
 
 
 def _of_packed_weights(part: Part) -> bool:
     row = part.row
-    if not isinstance(row, PrimitiveRow) or not row.implementation.startswith(BY_REFERENCE):
+    if not isinstance(row, PrimitiveRow) or not row.implementation.startswith(NOT_GENERATED):
         return False
     tags = [tag.partition(":")[2] for tag in row.layout.split()]
-    return len(tags) > 1 and all(_PACKED.fullmatch(tag) for tag in tags)
+    if len(tags) < 2 or any(_BLOCKED.fullmatch(tag) for tag in tags):
+        return False
+    return all(_PACKED.fullmatch(tag) for tag in tags)
 
 
 def fallback(seen: Seen) -> Claim | None:

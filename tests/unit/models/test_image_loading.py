@@ -124,6 +124,18 @@ def test_workers_share_images_that_are_cached_in_their_size(tmp_path: Path) -> N
         ]
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_step_that_is_asked_for_twice_is_loaded_once(tmp_path: Path, workers: int) -> None:
+    write(tmp_path)
+    with loading(tmp_path, workers=workers) as loader:
+        first = loader.batch(0)
+        pids = {process.pid for process in multiprocessing.active_children()}
+        assert len(pids) == workers
+        assert loader.batch(0) is first
+        assert not same(loader.batch(1), first)
+        assert {process.pid for process in multiprocessing.active_children()} == pids
+
+
 def test_cpu_time_of_workers_is_told_apart(tmp_path: Path) -> None:
     write(tmp_path)
     with loading(tmp_path, workers=1) as loader:

@@ -56,7 +56,7 @@ def test_the_lowest_limit_of_the_control_groups_counts(
                 "a/memory.current": "100\n",
                 "a/memory.stat": "anon 60\ninactive_file 30\nactive_file 10\n",
             },
-            230,
+            240,
         ),
         (
             "0::/a/b\n",
@@ -77,6 +77,19 @@ def test_the_lowest_limit_of_the_control_groups_counts(
                 "memory/a/memory.stat": "inactive_file 1\ntotal_inactive_file 50\n",
             },
             250,
+        ),
+        (
+            "0::/a\n",
+            {"a/memory.max": "300\n", "a/memory.high": "150\n", "a/memory.current": "100\n"},
+            50,
+        ),
+        (
+            V1,
+            {
+                "memory/a/memory.limit_in_bytes": "9223372036854771712\n",  # its word for none
+                "memory/a/memory.usage_in_bytes": "100\n",
+            },
+            None,
         ),
         ("0::/a\n", {"a/memory.max": "300\n"}, None),
         ("0::/a\n", {"a/memory.max": "max\n", "a/memory.current": "100\n"}, None),
