@@ -23,7 +23,7 @@ def layer_call(task: LayerReplay, backend: TrainingBackend) -> Callable[[], obje
     """Return a training step of a layer; raises KeyError for unknown sizes or types."""
     workload = LayerWorkload(task)
     model, optimizer = backend.prepare(workload)
-    batch = workload.batch(0)
+    batch = workload.batch(1)
     return lambda: backend.step(workload, model, optimizer, batch)
 
 
@@ -42,7 +42,11 @@ class Layer(nn.Module):
 
 
 class LayerWorkload:
-    """A TrainingWorkload of one layer, with a fixed input and a fixed gradient of the output."""
+    """A TrainingWorkload of one layer, with a fixed input and a fixed gradient of the output.
+
+    Batch 0 is the layer's largest input in the model, for stacks that pack weights by it; all
+    others are of the size to be replayed.
+    """
 
     def __init__(self, task: LayerReplay) -> None:
         self._task = task
@@ -65,7 +69,7 @@ class LayerWorkload:
 
     def batch(self, step: int) -> torch.Tensor:
         """See TrainingWorkload.batch."""
-        p = self._task.parameters
+        p = self._task.parameters | (self._task.largest if step == 0 else {})
         sizes = (p["mb"], p["ic"], *(p[f"i{axis}"] for axis in self._axes))
         data = torch.randn(sizes, generator=torch.Generator().manual_seed(step))
         if self._task.kind == "inner_product":

@@ -45,6 +45,9 @@ class LayerReplay(Contract):
     """Whether its weights have a gradient."""
     passes_back: bool
     """Whether its input has a gradient."""
+    largest: dict[str, int] = {}
+    """Sizes in place of its own that its largest input in the model has, by which a stack may pack
+    its weights; empty: it is the largest."""
 
 
 Replay = KernelReplay | LayerReplay

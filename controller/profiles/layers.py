@@ -7,8 +7,9 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Literal, cast
 
 from controller.contracts.replay import LayerReplay
@@ -16,6 +17,8 @@ from controller.profiles.model import PrimitiveRow
 from controller.profiles.primitive import Memory, primitive_of
 
 KINDS = ("convolution", "inner_product")
+INPUT = ("mb", "id", "ih", "iw")
+"""The sizes of an input that may differ between calls of a layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +39,25 @@ def layers_of(rows: Iterable[PrimitiveRow]) -> list[LayerReplay]:
         if row.primitive in KINDS and row.place.kernel and not row.place.dims:
             layer = _Layer(row.place.module, row.primitive, row.problem, row.dtype)
             found.setdefault(layer, []).append(row)
-    layers = [_rebuilt(layer, of) for layer, of in found.items()]
+    largest = _largest_inputs(found)
+    layers = [_rebuilt(layer, of, largest[layer.module, layer.kind]) for layer, of in found.items()]
     return list({layer.key: layer for layer in layers}.values())
 
 
-def _rebuilt(layer: _Layer, rows: Sequence[PrimitiveRow]) -> LayerReplay:
+def _largest_inputs(
+    found: Mapping[_Layer, Sequence[PrimitiveRow]],
+) -> Mapping[tuple[str, str], Mapping[str, int]]:
+    """Return the sizes of the largest input of each module's layers of a kind."""
+    inputs: dict[tuple[str, str], list[Mapping[str, int]]] = {}
+    for layer, rows in found.items():
+        sizes = {name: rows[0].parameters[name] for name in INPUT if name in rows[0].parameters}
+        inputs.setdefault((layer.module, layer.kind), []).append(sizes)
+    return {of: max(each, key=lambda sizes: prod(sizes.values())) for of, each in inputs.items()}
+
+
+def _rebuilt(
+    layer: _Layer, rows: Sequence[PrimitiveRow], largest: Mapping[str, int]
+) -> LayerReplay:
     memory = [one for row in rows for one in _memory(row)]
     directions = {row.direction for row in rows}
     given: dict[str, bool] = {
@@ -49,17 +66,21 @@ def _rebuilt(layer: _Layer, rows: Sequence[PrimitiveRow]) -> LayerReplay:
         "learns": "BWD_W" in directions,
         "passes_back": "BWD_D" in directions,
     }
+    is_largest = all(rows[0].parameters.get(name) == size for name, size in largest.items())
+    beside = {} if is_largest else dict(largest)
     said = (
         layer.kind,
         layer.problem,
         layer.dtype,
         *(name for name, is_so in given.items() if is_so),
+        *(f"{name}{size}" for name, size in beside.items()),
     )
     return LayerReplay(
         key="|".join(said),
         kind=cast("Literal['convolution', 'inner_product']", layer.kind),
         parameters=rows[0].parameters,
         dtype=layer.dtype,
+        largest=beside,
         **given,
     )
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from pydantic import TypeAdapter
 
+from agents.backends.ipex.input_shapes import NOTED, note_input_shapes
 from agents.backends.torch_eager.backend import TorchEager
 from agents.profiling.layers import LayerWorkload, layer_call
 from controller.contracts.replay import LayerReplay, Replayed
@@ -85,6 +86,37 @@ def test_channels_last_and_types_are_taken_from_the_memory() -> None:
     assert (layer.dtype, layer.channels_last, layer.bias) == ("bf16", True, False)
     assert (layer.learns, layer.passes_back) == (False, False)
     assert layer.parameters["g"] == 32
+
+
+def test_a_layer_of_several_sizes_has_its_weights_packed_for_the_largest() -> None:
+    """A convolution of two levels, and another module's of a larger one."""
+    body = (
+        "cpu,convolution,jit:avx2,forward_training,src:f32::blocked:abcd::f0 "
+        "wei:f32:a:blocked:ABcd8b8a::f0 bia:undef::undef::: dst:f32::blocked:aBcd8b::f0,,"
+        "alg:convolution_direct,mb2_ic4oc6_ih{0}oh{0}kh3sh1dh0ph1_iw{1}ow{1}kw3sw1dw0pw1"
+    )
+    rows = [row_of(body.format(*sizes)) for sizes in ((8, 8), (4, 32), (2, 2))]
+    elsewhere = row_of(body.format(64, 64))
+    rows.append(replace(elsewhere, place=replace(elsewhere.place, module="n")))
+    layers = layers_of(rows)
+    largest = {"mb": 2, "ih": 4, "iw": 32}
+    assert [layer.largest for layer in layers] == [largest, {}, largest, {}]
+    workload = LayerWorkload(layers[0])
+    assert [workload.batch(step).shape for step in range(3)] == [
+        (2, 4, 4, 32),
+        *[(2, 4, 8, 8)] * 2,
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_the_shape_is_noted_in_the_layer_s_own_precision(dtype: str) -> None:
+    """In bf16, the layer's weights are in fp32, and autocast is on as in a step."""
+    workload = LayerWorkload(layer("convolution", dtype=dtype))
+    model = workload.build_model()
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == "bf16"):
+        note_input_shapes(workload, model)
+    (convolution,) = (m for m in model.modules() if isinstance(m, torch.nn.Conv2d))
+    assert getattr(convolution, NOTED) == (2, 4, 5, 5)
 
 
 def row_of(body: str) -> PrimitiveRow:
