@@ -112,7 +112,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "bench api": "--seconds= --json",
     "kernels check": "op=op --dtype=dtype --variant=variant --json",
     "kernels bench": "op=op --dtype=dtype --variant=variant --width= --time-limit="
-    " --draws= --with=* --against= --policy= --json",
+    " --draws= --with=* --against= --direction=both|forward|backward --policy= --json",
     "kernels sweep": "--compiled/--no-compiled",
     "profile import": "file= --output/-o= --steps= --project --against= --time-limit="
     " --top= --json",

@@ -46,8 +46,8 @@ class LayerReplay(Contract):
     passes_back: bool
     """Whether its input has a gradient."""
     largest: dict[str, int] = {}
-    """Sizes in place of its own that its largest input in the model has, by which a stack may pack
-    its weights; empty: it is the largest."""
+    """Sizes (mb, id, ih, iw) of the layer's largest input in the model, by which a stack may pack
+    its weights; empty if this input is the largest."""
 
 
 Replay = KernelReplay | LayerReplay

@@ -18,7 +18,8 @@ from controller.profiles.primitive import Memory, primitive_of
 
 KINDS = ("convolution", "inner_product")
 INPUT = ("mb", "id", "ih", "iw")
-"""The sizes of an input that may differ between calls of a layer."""
+OUTPUT = ("od", "oh", "ow")
+"""Sizes that may differ between calls of a layer: of its input, and of its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +41,24 @@ def layers_of(rows: Iterable[PrimitiveRow]) -> list[LayerReplay]:
             layer = _Layer(row.place.module, row.primitive, row.problem, row.dtype)
             found.setdefault(layer, []).append(row)
     largest = _largest_inputs(found)
-    layers = [_rebuilt(layer, of, largest[layer.module, layer.kind]) for layer, of in found.items()]
+    layers = [_rebuilt(layer, of, largest[_weights(layer, of[0])]) for layer, of in found.items()]
     return list({layer.key: layer for layer in layers}.values())
+
+
+def _weights(layer: _Layer, row: PrimitiveRow) -> tuple[object, ...]:
+    """Return what the calls of one layer share: its module, kind, and all sizes but of images."""
+    sizes = tuple(one for one in row.parameters.items() if one[0] not in (*INPUT, *OUTPUT))
+    return layer.module, layer.kind, sizes
 
 
 def _largest_inputs(
     found: Mapping[_Layer, Sequence[PrimitiveRow]],
-) -> Mapping[tuple[str, str], Mapping[str, int]]:
-    """Return the sizes of the largest input of each module's layers of a kind."""
-    inputs: dict[tuple[str, str], list[Mapping[str, int]]] = {}
-    for layer, rows in found.items():
-        sizes = {name: rows[0].parameters[name] for name in INPUT if name in rows[0].parameters}
-        inputs.setdefault((layer.module, layer.kind), []).append(sizes)
+) -> Mapping[tuple[object, ...], Mapping[str, int]]:
+    """Return the sizes of the largest input of each layer."""
+    inputs: dict[tuple[object, ...], list[Mapping[str, int]]] = {}
+    for layer, (row, *_) in found.items():
+        sizes = {name: row.parameters[name] for name in INPUT if name in row.parameters}
+        inputs.setdefault(_weights(layer, row), []).append(sizes)
     return {of: max(each, key=lambda sizes: prod(sizes.values())) for of, each in inputs.items()}
 
 

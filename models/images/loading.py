@@ -203,7 +203,7 @@ class ImageLoader:
 
     def close(self) -> None:
         """End the workers."""
-        self._ahead, self._next = None, -1
+        self._ahead, self._next, self._last = None, -1, None
 
     def _awaited(self, step: int) -> Loaded:
         if self._ahead is None or step != self._next:

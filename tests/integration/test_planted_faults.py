@@ -137,7 +137,7 @@ async def test_what_is_planted_is_named_first(
     clean = await profile_of(tmp_path / "clean", workload, "none")
     again = await profile_of(tmp_path / "again", workload, "none")
     told, advised = [], []
-    for fault in set(FAULTS) - set(faults_of(workload)):
+    for fault in (one for one in FAULTS if one not in faults_of(workload)):
         record_property(f"{workload}, {fault}", "not here: no such work in this cell on this CPU")
     for fault in faults_of(workload):
         planted = FAULTS[fault]

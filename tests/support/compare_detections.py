@@ -6,8 +6,9 @@ the border. Prints numbers of detections and the largest differences as JSON. Wi
 a trained-looking one of ResNet-50 and 91 classes is made, in torchvision's old names.
 
 Logits differ in their last bits. Where two boxes that overlap have the same score but for these,
-each may suppress the other, and with it change what is kept of the image: `unmatched` detections
-of images with such a pair are `tied`. From the same logits nothing may differ: `unmatched_alone`.
+each may suppress the other, and with it change what is kept of the image; and of two boxes of the
+same score, either may be the last that an image may have. `unmatched` detections of images with
+such a pair are `tied`. From the same logits nothing may differ: `unmatched_alone`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from torchvision.ops.feature_pyramid_network import LastLevelP6P7
 
 from controller.contracts.base import Scalar
 from models.retinanet.head import HeadOutputs
-from models.retinanet.postprocess import NMS_IOU, detection_rows
+from models.retinanet.postprocess import DETECTIONS_PER_IMAGE, NMS_IOU, detection_rows
 from models.retinanet.workload import RetinaNetTraining
 from tests.support.checkpoints import detector
 from tests.support.knobs import retinanet_arguments
@@ -94,7 +95,8 @@ class Compared:
         unmatched = sum(map(len, alone))
         self.detections += len(expected)
         self.unmatched += unmatched
-        self.tied += unmatched if suppress_each_other(*alone) else 0
+        is_tie = suppress_each_other(*alone) or are_last(rows, expected, *alone)
+        self.tied += unmatched if is_tie else 0
         if len(pairs):
             apart = (rows[pairs[:, 0]] - expected[pairs[:, 1]]).abs()
             self.boxes_px = max(self.boxes_px, float(apart[:, :4].max()))
@@ -154,6 +156,15 @@ def suppress_each_other(rows: Tensor, expected: Tensor) -> bool:
     same_score = (rows[:, None, 5] - expected[None, :, 5]).abs() < TIE
     overlap = box_iou(rows[:, :4], expected[:, :4]) > NMS_IOU
     return bool((same_class & same_score & overlap).any())
+
+
+def are_last(rows: Tensor, expected: Tensor, *alone: Tensor) -> bool:
+    """Return whether both have as many detections as an image may, and those that only one has are
+    of its lowest score."""
+    if not len(rows) == len(expected) == DETECTIONS_PER_IMAGE:
+        return False
+    lowest = torch.cat([one[:, 5] for one in (rows, expected)]).min()
+    return bool((torch.cat(alone)[:, 5] - lowest < TIE).all())
 
 
 def matched(rows: Tensor, expected: Tensor) -> Tensor:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 
-from models.training import Batch, Outputs, TrainingWorkload
+from models.training import Batch, Outputs, SharedWorkload, TrainingWorkload
 
 SHAPED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 """Layers that ipex.optimize may look at for the shape of their input."""
@@ -23,16 +24,25 @@ def note_input_shapes(workload: TrainingWorkload[Batch, Outputs], model: nn.Modu
     another layout lays them out again: two thirds of a step on an EPYC without AVX-512. Its own
     `sample_input` runs models in eval mode, and keeps the last of several shapes.
 
-    Called inside the backend's precision context. Of ranks, the batch is that of all together.
+    Called inside the backend's precision context.
     """
     layers = [layer for layer in model.modules() if type(layer) in SHAPED and _pads_zeros(layer)]
     hooks = [layer.register_forward_pre_hook(_note) for layer in layers]
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=()), _kept_buffers(model):
-            workload.forward(model, workload.batch(0))
+            workload.forward(model, _first_batch(workload))
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def _first_batch(workload: TrainingWorkload[Batch, Outputs]) -> Batch:
+    """Return the batch of the first step; in a rank, its share."""
+    batch = workload.batch(0)
+    if not distributed.is_initialized():
+        return batch
+    shared = cast("SharedWorkload[Batch, Outputs]", workload)
+    return shared.share(batch, distributed.get_rank(), distributed.get_world_size())
 
 
 def _pads_zeros(layer: nn.Module) -> bool:

@@ -26,8 +26,9 @@ NO_PHASE = "no phase"
 IDLE = 0.25
 """Share of the threads' time in a phase from which they are told to sleep there."""
 SCALES = 0.6
-"""Of what further threads can save of a long product, the least that they do. Whole steps, with all
-that doesn't scale, saved 0.55 to 1.0 of it: three models on an EPYC with AVX-512, one without."""
+"""The least share that a long product saves of what further threads can save at most. Whole steps,
+which also have work that doesn't scale, saved 0.55 to 1.0 of it: three models on an EPYC with
+AVX-512, and two on one without."""
 CANDIDATES = 3
 """Candidates for fusing that are named."""
 

@@ -101,6 +101,8 @@ def test_a_layer_of_several_sizes_has_its_weights_packed_for_the_largest() -> No
     layers = layers_of(rows)
     largest = {"mb": 2, "ih": 4, "iw": 32}
     assert [layer.largest for layer in layers] == [largest, {}, largest, {}]
+    other = replace(rows[1], parameters={**rows[1].parameters, "ic": 8})
+    assert [layer.largest for layer in layers_of([rows[0], other])] == [{}, {}], "two layers"
     workload = LayerWorkload(layers[0])
     assert [workload.batch(step).shape for step in range(3)] == [
         (2, 4, 4, 32),

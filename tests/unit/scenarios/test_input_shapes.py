@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 
 from agents.backends.ipex.input_shapes import NOTED, note_input_shapes
 
@@ -38,11 +39,22 @@ class Work:
         self.asked.append(step)
         return torch.ones(2, 3, 16, 16)
 
+    def share(self, batch: Tensor, rank: int, ranks: int) -> Tensor:
+        return batch[rank::ranks]
+
     def forward(self, model: nn.Module, batch: Tensor) -> Tensor:
         assert model.training, "a model may compute something else in eval mode"
         assert not torch.is_grad_enabled()
         result: Tensor = model(batch)
         return result
+
+
+def test_a_rank_notes_the_shape_of_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"is_initialized": True, "get_rank": 1, "get_world_size": 2}.items():
+        monkeypatch.setattr(distributed, name, lambda value=value: value)
+    model = Net().train()
+    note_input_shapes(Work(), model)  # type: ignore[arg-type] # see Work
+    assert getattr(model.conv, NOTED) == (1, 3, 16, 16)
 
 
 def test_each_layer_has_the_shape_of_its_largest_input_and_nothing_else_changes() -> None:
