@@ -17,6 +17,7 @@ from controller.scheduling.expansion import cells_of
 from tests.integration.farm import SMALLEST
 from tests.support import builders
 from tests.support.cells import CATALOG, IPEX_HAS_BF16, run_cell
+from tests.support.profiled_model import PACKED
 from tests.support.recorded_profiles import matched_bodies, recorded_profile, true_bodies
 from tests.support.validity import MET_RULES
 
@@ -24,18 +25,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.long]
 ROOT = Path(__file__).parents[2]
 PRECISION = "bf16" if IPEX_HAS_BF16 else "fp32"
 SMALL = {**SMALLEST, "threads": 1, "steps": 2}
-PACKED_FOR = """
-from agents.backends.ipex.backend import Ipex
-from models.retinanet.implementations import retinanet_training
-from tests.support.knobs import workload_arguments
-
-knobs = {"precision": PRECISION, "memory_format": "contiguous"}
-arguments = workload_arguments("retinanet_resnext50", image_size=96, num_classes=8)
-backend = Ipex({**knobs, "ipex_optimize": True, "ipex_frozen_bn": False})
-model, _ = backend.prepare(retinanet_training(**arguments))
-for name in ("backbone.body.layer4.2.conv2", "head.classification_head.cls_logits"):
-    print(*model.get_submodule(name).prepack_input_shape)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -77,15 +66,6 @@ async def test_trains_in_its_own_interpreter(ipex: EnvironmentFolder, tmp_path: 
     packages = found["packages"]
     assert isinstance(packages, tuple)
     assert "intel_extension_for_pytorch==2.8.0" in packages
-
-
-def test_weights_are_packed_for_a_step_s_largest_inputs(ipex: EnvironmentFolder) -> None:
-    """A layer of 3x3 cells, and one that sees all levels, of which the largest has 12x12."""
-    script = PACKED_FOR.replace("PRECISION", repr(PRECISION))
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [str(ipex.python), "-P", "-c", script]
-    done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, check=True)
-    assert done.stdout.splitlines()[-2:] == ["2 1024 3 3", "2 256 12 12"]
 
 
 async def test_answers_queries_in_its_own_interpreter(
@@ -133,6 +113,10 @@ def test_primitives_are_matched_to_the_modules_that_run_them_alone(
     expected = true_bodies(tmp_path)
     assert sum(expected["forward head.0"].values()) >= 3
     assert matched_bodies(profile) == expected
+    # Three levels, of 32, 16 and 8 cells, pass the head; `down` makes the smaller ones.
+    packed = json.loads((tmp_path / PACKED).read_text())
+    assert packed["head.0"] == [2, 16, 32, 32]
+    assert packed["down.1"] == [2, 16, 16, 16]
     # IPEX replaces the optimizer's step, which torch then does not mark.
     assert any(row.place.phase == "optimizer" and row.place.op for row in profile.kernels)
 

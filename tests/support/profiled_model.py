@@ -4,7 +4,8 @@ The model has what makes matching hard: one head shared by three levels of sizes
 and a linear layer. Writes trace.json and verbose.log of whole steps as a profiling worker does, and
 alone.log: oneDNN's lines when each module runs alone, forward and backward, on the inputs and
 gradients that it had in the step. alone.json says which bytes of that log are whose; they are not
-read here, as a stack's interpreter lacks what reads logs.
+read here, as a stack's interpreter lacks what reads logs. packed.json has the shapes of inputs for
+which stack ipex has packed weights, by module.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ KNOBS: dict[str, Scalar] = {
     "steps": 2,
     "policy": "ci",
 }
+
+
+PACKED = "packed.json"
 
 
 class Net(nn.Module):
@@ -114,6 +118,7 @@ def run_alone(
 ) -> list[tuple[str, int, int]]:
     """Run every call of every leaf module alone; return phase and module, and its part of `log`."""
     model, _ = backend.prepare(workload)
+    (log.parent / PACKED).write_text(json.dumps(packed_for(model)))
     recorder = Recorder(model)
     batch = workload.batch(0)
     torch.autograd.backward(workload.loss(workload.forward(model, batch), batch))
@@ -132,13 +137,19 @@ def run_alone(
     return spans
 
 
+def packed_for(model: nn.Module) -> dict[str, list[int]]:
+    """Return the shapes for which weights were packed, by module."""
+    found = ((name, getattr(one, "prepack_input_shape", ())) for name, one in model.named_modules())
+    return {name: list(shape) for name, shape in found if shape}
+
+
 def _size(log: Path) -> int:
     flush()
     return log.stat().st_size
 
 
 def main(folder: Path, stack: str = "torch") -> None:
-    """Write trace.json, verbose.log, alone.log and alone.json."""
+    """Write trace.json, verbose.log, alone.log, alone.json and packed.json."""
     os.environ.setdefault("OMP_NUM_THREADS", "2")
     workload = Workload()
     backend = resolve(BACKENDS[stack])
