@@ -25,7 +25,9 @@ STOPPING = Stopping()
 def advise_(
     subject: Subject,
     output: PageToWrite = None,
-    top: Annotated[int, typer.Option(min=1, help="Pieces of advice to show or prove.")] = 12,
+    top: Annotated[
+        int, typer.Option(min=1, help="Pieces of advice to show, or changes to prove.")
+    ] = 12,
     prove: Annotated[
         bool,
         typer.Option("--prove", help="Compare the profiled cell with each advised knob."),
@@ -72,7 +74,7 @@ def advise_(
         from controller.cli.profile_prove import prove_advice
 
         limit_s = STOPPING.time_limit_s if time_limit is None else time_limit
-        proven = prove_advice(subject, profile.summary, found, top, limit_s, device, json=json)
+        proven = prove_advice(subject, profile, found, top, limit_s, device, json=json)
         if output:
             _write_page(output, title, profile.summary, found, proven)
         return

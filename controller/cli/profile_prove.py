@@ -17,7 +17,9 @@ from controller.contracts.profile import ProfileSummary
 from controller.contracts.proof import Prediction, Proof, Proven
 from controller.contracts.sweep import Side, Stopping
 from controller.platform.terminal import say
-from controller.profiles.advising.proving import predictions_of, prove, proven, why_not_provable
+from controller.profiles.advising.advise import predict_alone
+from controller.profiles.advising.proving import prove, proven, why_not_provable
+from controller.profiles.model import Profile
 from controller.reports.proof_lines import count_line, proof_lines
 from controller.reports.result_selection import Wanted
 from controller.stats.medians import Ratio
@@ -38,7 +40,7 @@ class Profiled:
 
 def prove_advice(
     subject: str,
-    summary: ProfileSummary,
+    profile: Profile,
     advised: Advised,
     top: int,
     time_limit_s: float,
@@ -49,16 +51,18 @@ def prove_advice(
     """Compare the profiled cell with each advised change in turn; show and return what was
     realised.
 
-    asked: the device to compare on; None: one of the farm with the profile's CPU. Raises NotFound,
-    UserError and FarmUnavailable.
+    A comparison changes one thing, so its prediction is that of the change alone: in the list, it
+    has only what other changes leave it. top: the most changes that are taken. asked: the device to
+    compare on; None: one of the farm with the profile's CPU. Raises NotFound, UserError and
+    FarmUnavailable.
     """
-    cell = profiled(subject, summary)
+    cell = profiled(subject, profile.summary)
     with reading() as store:
         _, devices = store.fleet()
     device = proving_device(devices, cell.cpu, cell.device, asked, subject).device.id
     if cell.device and device != cell.device:
         say(f"comparing on {device}; profiled was {cell.device}", err=True)
-    predictions = predictions_of(advised.advice[:top])
+    predictions = predict_alone(profile)[:top]
     stopping, proofs = Stopping(time_limit_s=time_limit_s), []
     for note in () if json else advised.notes:
         say(f"note: {note}")

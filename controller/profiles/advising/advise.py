@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from controller.contracts.advice import Advice, Advised
+from controller.contracts.advice import Advice, Advised, Remedy
+from controller.contracts.proof import Prediction
 from controller.profiles.advising import fusing, running, units, work
 from controller.profiles.advising.claims import Claim, Seen
 from controller.profiles.model import Profile
 
 RULES: tuple[Callable[[Seen], Claim | None], ...] = (
-    *(work.layout, work.packed, work.reorders, work.fallback, work.precision, work.frozen),
+    *(work.layout, work.packed, work.unpacked, work.reorders),
+    *(work.fallback, work.precision, work.frozen),
     *(units.hidden_isa, units.amx_unused, units.denormals),
-    *(fusing.norms, fusing.relu, fusing.optimizer, fusing.loss, work.tiny),
+    *(fusing.norms, fusing.relu, fusing.other_relu, fusing.optimizer, fusing.loss),
+    *(work.tiny, work.other_tiny),
     *(running.malloc, running.page_faults, running.fragmentation, running.threads),
     *(running.idle_threads, running.waiting, running.loading),
 )
@@ -26,53 +30,107 @@ def advise(profile: Profile) -> Advised:
     Of several rules, the one that saves most is granted its seconds, and the others a share of what
     remains of the same parts: all advice together never saves more than the step.
     """
-    seen = Seen(profile)
-    summary = profile.summary
-    total_s = seen.seconds(range(len(seen.parts)))
-    whole_s = total_s if summary.step_s is None else summary.step_s + (summary.load_s or 0.0)
-    scale = min(1.0, whole_s / total_s) if total_s else 1.0
-    claims = [claim for rule in RULES if (claim := rule(seen)) and claim.shares]
-    granted = [
-        _advice(claim, low * scale, high * scale, whole_s)
-        for claim, low, high in _granted(seen, claims)
-        if high * scale >= LEAST_SHARE * whole_s > 0
-    ]
+    found = _claimed(profile)
     return Advised(
-        per_step=summary.steps is not None,
-        whole_s=whole_s,
-        validity=summary.validity,
+        per_step=profile.summary.steps is not None,
+        whole_s=found.whole_s,
+        validity=profile.summary.validity,
         notes=tuple(_notes(profile)),
-        advice=tuple(sorted(granted, key=lambda advice: -advice.predicted_s)),
+        advice=tuple(_advice(found)),
     )
+
+
+def predict_alone(profile: Profile) -> list[Prediction]:
+    """Return what each advised change is predicted to save if only it is made, most first.
+
+    So other changes leave it all of its time, unlike in `advise`.
+    """
+    found = _claimed(profile)
+    advised = {advice.remedy for advice in _advice(found)}
+    by_remedy: dict[Remedy, list[Claim]] = {}
+    for claim in found.claims:
+        if claim.remedy in advised:
+            by_remedy.setdefault(claim.remedy, []).append(claim)
+    predictions = [_prediction(found, remedy, same) for remedy, same in by_remedy.items()]
+    return sorted(predictions, key=lambda prediction: -prediction.predicted_s)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """What all rules claim of a profile."""
+
+    seen: Seen
+    claims: Sequence[Claim]
+    whole_s: float
+    """The step with its loading; all parts, if steps are not known."""
+    scale: float
+    """Of the parts' time, what the step has: operations on several threads overlap."""
+
+
+def _claimed(profile: Profile) -> _Claimed:
+    seen, step_s = Seen(profile), profile.summary.step_s
+    total_s = seen.seconds(range(len(seen.parts)))
+    whole_s = total_s if step_s is None else step_s + (profile.summary.load_s or 0.0)
+    claims = [claim for rule in RULES if (claim := rule(seen)) and claim.shares]
+    return _Claimed(seen, claims, whole_s, min(1.0, whole_s / total_s) if total_s else 1.0)
+
+
+def _advice(found: _Claimed) -> list[Advice]:
+    """Return the claims that are granted enough seconds, most first."""
+    granted = [
+        Advice(
+            rule=claim.rule,
+            evidence=claim.evidence,
+            remedy=claim.remedy,
+            low_s=low * found.scale,
+            high_s=high * found.scale,
+            share=(low + high) / 2 * found.scale / found.whole_s,
+        )
+        for claim, low, high in _granted(found.seen, found.claims)
+        if high * found.scale >= LEAST_SHARE * found.whole_s > 0
+    ]
+    return sorted(granted, key=lambda advice: -advice.predicted_s)
 
 
 def _granted(seen: Seen, claims: Sequence[Claim]) -> Iterator[tuple[Claim, float, float]]:
     """Yield each claim with the least and most seconds that it saves of what is left by others."""
     left = [1.0] * len(seen.parts)
     open_claims = list(claims)
-
-    def saved(claim: Claim) -> tuple[float, float]:
-        times = {i: seen.parts[i].seconds * left[i] for i in claim.shares}
-        low = sum(times[i] * share for i, (share, _) in claim.shares.items())
-        high = sum(times[i] * share for i, (_, share) in claim.shares.items())
-        return min(low, high), high
-
     while open_claims:
-        best = max(open_claims, key=lambda claim: sum(saved(claim)))
+        best = max(open_claims, key=lambda claim: sum(_saved(seen, claim.shares, left)))
         open_claims.remove(best)
-        yield best, *saved(best)
+        yield best, *_saved(seen, best.shares, left)
         for i, (_, high) in best.shares.items():
             left[i] *= 1 - high
 
 
-def _advice(claim: Claim, low_s: float, high_s: float, whole_s: float) -> Advice:
-    return Advice(
-        rule=claim.rule,
-        evidence=claim.evidence,
-        remedy=claim.remedy,
+def _saved(
+    seen: Seen, shares: Mapping[int, tuple[float, float]], left: Sequence[float] | None = None
+) -> tuple[float, float]:
+    """Return the least and most seconds that shares of parts come to.
+
+    left: of each part, the share that others leave; None if they leave all.
+    """
+    times = {i: seen.parts[i].seconds * (left[i] if left else 1.0) for i in shares}
+    low = sum(times[i] * share for i, (share, _) in shares.items())
+    high = sum(times[i] * share for i, (_, share) in shares.items())
+    return min(low, high), high
+
+
+def _prediction(found: _Claimed, remedy: Remedy, same: Sequence[Claim]) -> Prediction:
+    """Return what the rules of one remedy predict; where several see a part, it counts once."""
+    shares: dict[int, tuple[float, float]] = {}
+    for claim in same:
+        for i, (low, high) in claim.shares.items():
+            least, most = shares.get(i, (0.0, 0.0))
+            shares[i] = max(least, low), max(most, high)
+    low_s, high_s = (seconds * found.scale for seconds in _saved(found.seen, shares))
+    return Prediction(
+        remedy=remedy,
+        rules=tuple(claim.rule for claim in same),
         low_s=low_s,
         high_s=high_s,
-        share=(low_s + high_s) / 2 / whole_s,
+        share=(low_s + high_s) / 2 / found.whole_s,
     )
 
 

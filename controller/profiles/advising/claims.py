@@ -17,6 +17,14 @@ from controller.profiles.sites import dtype_of
 
 PRODUCTS = frozenset(("convolution", "deconvolution", "inner_product", "matmul", "rnn"))
 """Primitives that matrix units compute."""
+SWITCHES = frozenset(
+    (
+        *("skip_frozen", "frozen_bn", "pointwise", "packed_levels"),
+        *("head_convolutions", "focal_loss", "matching"),
+    )
+)
+"""Knobs that benchfarm's own RetinaNet has, and torchvision's refuses
+(models/retinanet/implementations.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +64,10 @@ class Seen:
 
     @cached_property
     def knobs(self) -> Mapping[str, Scalar]:
-        """All knobs of its cell; none if nothing tells."""
-        return self.origin.knobs or {}
+        """The knobs of its cell that can be changed; none if nothing tells."""
+        found = self.origin.knobs or {}
+        refused = SWITCHES if found.get("implementation") == "torchvision" else ()
+        return {name: value for name, value in found.items() if name not in refused}
 
     def has_other(self, knob: str, value: Scalar) -> bool:
         """Return whether the cell has a knob, and it has another value than this."""

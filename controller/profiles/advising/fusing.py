@@ -20,6 +20,9 @@ NORM = re.compile(r"(?:^|[./])(?:bn\d*|\w*norm\w*|downsample\.1)(?:$|[./])", re.
 """A module that normalises, by its name in torchvision and timm."""
 NORM_OPS = ("aten::mul", "aten::add", "aten::addcmul", "MulBackward0", "AddBackward0")
 RELU_OPS = ("aten::relu", "aten::relu_", "aten::clamp_min", "aten::clamp_min_", "ReluBackward0")
+IN_WORDS = setting("fuse it into the operation before")
+BY_KNOB = knob("frozen_bn", "fused")
+"""It changes norms and the ReLU behind each, but no other ReLU: models/retinanet/frozen_norm.py."""
 FUSED = "_fused_"
 """In the names of torch's fused optimizers."""
 DECAYED = "aten::mul_"
@@ -45,24 +48,43 @@ Shares = dict[int, tuple[float, float]]
 
 def norms(seen: Seen) -> Claim | None:
     """Frozen norms as multiplications and additions."""
-    found = seen.where(
-        lambda part: NORM.search(part.row.place.module) is not None and named(part, *NORM_OPS)
-    )
+    found = seen.where(_is_norm)
     told = f"{seen.calls(found):g} multiplications and additions in norms"
-    return Claim(Rule.NORMS, told, _fused_norms(seen), whole(found))
+    remedy = BY_KNOB if seen.has_other("frozen_bn", "fused") else IN_WORDS
+    return Claim(Rule.NORMS, told, remedy, whole(found))
 
 
 def relu(seen: Seen) -> Claim | None:
-    """ReLU as an operation of its own, forward and backward."""
-    found = seen.where(lambda part: named(part, *RELU_OPS))
+    """ReLU behind norms, forward and backward, which `frozen_bn=fused` computes with them."""
+    return _relu(seen, _behind_norms(seen), BY_KNOB)
+
+
+def other_relu(seen: Seen) -> Claim | None:
+    """ReLU as an operation of its own that no knob fuses, forward and backward."""
+    behind = set(_behind_norms(seen))
+    return _relu(seen, [i for i in seen.where(_is_relu) if i not in behind], IN_WORDS)
+
+
+def _relu(seen: Seen, found: Sequence[int], remedy: Remedy) -> Claim:
     told = f"ReLU reads and writes its input apart, {seen.calls(found):g} calls"
-    return Claim(Rule.RELU, told, _fused_norms(seen), whole(found))
+    return Claim(Rule.RELU, told, remedy, whole(found))
 
 
-def _fused_norms(seen: Seen) -> Remedy:
-    if seen.has_other("frozen_bn", "fused"):
-        return knob("frozen_bn", "fused")
-    return setting("fuse it into the operation before")
+def _behind_norms(seen: Seen) -> list[int]:
+    """Return ReLU of the modules that have norms, where the knob `frozen_bn` can fuse these."""
+    if not seen.has_other("frozen_bn", "fused"):
+        return []
+    norms_at = (seen.parts[i].row.place.module for i in seen.where(_is_norm))
+    outer = {NORM.split(module, maxsplit=1)[0] for module in norms_at}
+    return seen.where(lambda part: _is_relu(part) and part.row.place.module in outer)
+
+
+def _is_norm(part: Part) -> bool:
+    return NORM.search(part.row.place.module) is not None and named(part, *NORM_OPS)
+
+
+def _is_relu(part: Part) -> bool:
+    return named(part, *RELU_OPS)
 
 
 def optimizer(seen: Seen) -> Claim | None:

@@ -17,10 +17,10 @@ ENOUGH = 0.5
 
 
 def predictions_of(advice: Iterable[Advice]) -> list[Prediction]:
-    """Return what each change is predicted to save, most first.
+    """Return what the list predicts of each change, most first.
 
-    Several rules may advise one change, and a comparison realises what all of them predict. No
-    second is in two pieces of advice, so their intervals are added.
+    Several rules may advise one change. No second is in two pieces of the list's advice, so their
+    intervals are added. A comparison shows what `predict_alone` predicts.
     """
     by_remedy: dict[Remedy, list[Advice]] = {}
     for one in advice:

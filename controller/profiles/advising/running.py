@@ -17,6 +17,8 @@ SHORT_S = 20e-6
 """A kernel below it spends much of its time on being called."""
 FRAGMENTED = 0.1
 """Share of the time in short kernels from which a step is fragmented."""
+RULED = ("loss", "optimizer")
+"""Phases with rules of their own."""
 MAPPED_BYTES = 2**25
 """glibc maps and unmaps every block above it: mallopt(3), the most that M_MMAP_THRESHOLD grows to
 by itself."""
@@ -126,11 +128,16 @@ def malloc(seen: Seen) -> Claim | None:
 
 
 def page_faults(seen: Seen) -> Claim | None:
-    """Memory that is faulted in again in every step, though malloc is not glibc's untuned one."""
-    if seen.knobs.get("malloc") == "glibc":
+    """Memory that is faulted in again in every step, though malloc is not glibc's untuned one.
+
+    The launcher refuses huge pages with tcmalloc, so another malloc is advised, which keeps pages.
+    """
+    if (malloc := seen.knobs.get("malloc")) == "glibc":
         return None
     remedy = setting("keep tensors for the next step instead of allocating them anew")
-    if seen.knobs.get("huge_pages") is False:
+    if malloc == "tcmalloc":
+        remedy = knob("malloc", "jemalloc")
+    elif seen.knobs.get("huge_pages") is False:
         remedy = knob("huge_pages", value=True)
     return _faulting(seen, Rule.PAGE_FAULTS, remedy)
 
@@ -165,19 +172,22 @@ def _is_large(part: Part) -> bool:
 
 
 def fragmentation(seen: Seen) -> Claim | None:
-    """Much of the step in short kernels that are no products; at most their time."""
-    found = seen.where(_is_short)
+    """Much of the step in short kernels that are no products; at most their time.
+
+    Loss and optimizer have rules of their own. Stack torch-compile compiles the model's forward and
+    backward pass, and leaves all else as it is.
+    """
+    is_torch = seen.origin.stack == "torch"
+    found = seen.where(lambda part: _is_short(part) and (_in_model(part) or not is_torch))
     step_s = seen.seconds(range(len(seen.parts)))
     if not found or seen.seconds(found) < FRAGMENTED * step_s:
         return None
     kernels = seen.where(lambda part: isinstance(part.row, KernelRow) and bool(part.row.place.op))
     told = (
-        f"{seen.calls(kernels) / step_s / 1000:.1f} kernels per ms; those under 20 µs take "
-        f"{seen.seconds(found) / step_s:.0%} of the time{_candidates(seen)}"
+        f"{seen.calls(kernels) / step_s / 1000:.1f} kernels per ms; those of the model under 20 µs "
+        f"take {seen.seconds(found) / step_s:.0%} of the time{_candidates(seen)}"
     )
-    remedy = setting("fuse them")
-    if seen.origin.stack == "torch":
-        remedy = Remedy(kind="stack", value="torch-compile")
+    remedy = Remedy(kind="stack", value="torch-compile") if is_torch else setting("fuse them")
     return Claim(Rule.FRAGMENTATION, told, remedy, whole(found))
 
 
@@ -185,19 +195,25 @@ def _is_short(part: Part) -> bool:
     row = part.row
     if not isinstance(row, KernelRow) or not row.place.op or is_product(part):
         return False
-    if is_conversion(row):  # to be left out, not to be fused
+    if row.place.phase in RULED or is_conversion(row):  # to be left out, not to be fused
         return False
     return row.self_s < SHORT_S * row.calls
 
 
+def _in_model(part: Part) -> bool:
+    """Return whether a part is in the model's passes; a loss' gradients are in no module."""
+    place = part.row.place
+    return place.phase == "forward" or (place.phase == "backward" and bool(place.module))
+
+
 def _candidates(seen: Seen) -> str:
-    """Return where the kernels that are no products move most bytes, in words."""
+    """Return where the model's kernels that are no products move most bytes, in words."""
     moved: dict[str, float] = {}
     for part in seen.parts:
         row = part.row
         if not isinstance(row, KernelRow) or is_update(row.place.kernel):  # fused already
             continue
-        if row.bytes and not is_product(part):
+        if row.bytes and not is_product(part) and row.place.phase not in RULED:
             place = row.place.module or row.place.phase or row.place.op
             moved[place] = moved.get(place, 0.0) + row.calls * row.bytes
     first = sorted(moved.items(), key=lambda item: -item[1])[:CANDIDATES]

@@ -8,9 +8,9 @@ the most is all of the time that the change can avoid.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from controller.contracts.advice import Rule
+from controller.contracts.advice import Remedy, Rule
 from controller.contracts.peaks import COPY
 from controller.profiles.advising.claims import Claim, Seen, is_product, knob, setting, whole
 from controller.profiles.model import KernelRow, PrimitiveRow
@@ -27,6 +27,8 @@ _PACKED = re.compile(r"[a-f]*[A-F][a-fA-F]*\d\w*")
 ABcd8a8b (for gradients of inputs), Acdb16a, Bcda16b, and of groups aBdec16b, aBCde8b8c."""
 NOT_GENERATED = ("simple", "ref")
 """Beginnings of the names of oneDNN's reorders that are no code generated for the sizes."""
+_HEAD = re.compile(r"(?:^|[./])head(?:$|[./])")
+"""The heads of RetinaNet, by the name of their module."""
 _PLAIN = re.compile(r"abc(?:d(?:e)?)?")
 
 
@@ -51,25 +53,45 @@ def layout(seen: Seen) -> Claim | None:
 def _of_activations(part: Part) -> bool:
     if not isinstance(part.row, PrimitiveRow):
         return False
-    tags = [tag.partition(":")[2] for tag in part.row.layout.split()]
+    tags = _tags(part.row)
     plain = any(_PLAIN.fullmatch(tag) for tag in tags)
     return plain and any(_BLOCKED.fullmatch(tag) or tag in ("acdb", "acb", "acdeb") for tag in tags)
 
 
 def reorders(seen: Seen) -> Claim | None:
-    """Conversions that channels-last does not avoid: of weights, of types, and forced ones."""
-    others = (claim for claim in (layout(seen), packed(seen)) if claim)
+    """Conversions that no knob avoids: of types, forced ones, and of weights that can't be packed
+    once."""
+    others = (claim for claim in (layout(seen), packed(seen), unpacked(seen)) if claim)
     elsewhere = {i for claim in others for i in claim.shares}
     found = [i for i in seen.where(lambda part: is_conversion(part.row)) if i not in elsewhere]
     remedy = setting("keep tensors in the layout and type in which the next primitive reads them")
-    if seen.knobs.get("ipex_optimize") is False:
-        remedy = knob("ipex_optimize", value=True)
     copies = [i for i in found if not is_reorder(seen.parts[i].row)]
     count = f"{seen.calls(found) - seen.calls(copies):g} reorders"
     if copies:
         count += f" and {seen.calls(copies):g} copies into another layout"
     told = f"{count} compute nothing{largest(seen, found)}"
     return Claim(Rule.REORDERS, told, remedy, whole(found))
+
+
+def unpacked(seen: Seen) -> Claim | None:
+    """Weights that each call lays out for oneDNN, and ipex.optimize packs once.
+
+    Only with AVX-512: without it, packed weights made steps up to 2.85 times as long
+    (docs/performance.md).
+    """
+    is_off = seen.knobs.get("ipex_optimize") is False
+    if not (is_off and "avx512f" in words(seen.origin.environment.get("isa"))):
+        return None
+    found = seen.where(lambda part: is_reorder(part.row) and _of_weights(part))
+    told = f"{seen.calls(found):g} reorders lay out weights in each call{largest(seen, found)}"
+    return Claim(Rule.REORDERS, told, knob("ipex_optimize", value=True), whole(found))
+
+
+def _of_weights(part: Part) -> bool:
+    """Return whether a reorder is from or to a packed layout of weights, and keeps their type."""
+    if not isinstance(part.row, PrimitiveRow) or ":" in part.row.data_types:
+        return False
+    return any(_is_packed(tag) for tag in _tags(part.row))
 
 
 def packed(seen: Seen) -> Claim | None:
@@ -102,10 +124,18 @@ def _of_packed_weights(part: Part) -> bool:
     row = part.row
     if not isinstance(row, PrimitiveRow) or not row.implementation.startswith(NOT_GENERATED):
         return False
-    tags = [tag.partition(":")[2] for tag in row.layout.split()]
-    if len(tags) < 2 or any(_BLOCKED.fullmatch(tag) for tag in tags):
-        return False
-    return all(_PACKED.fullmatch(tag) for tag in tags)
+    tags = _tags(row)
+    return len(tags) > 1 and all(_is_packed(tag) for tag in tags)
+
+
+def _is_packed(tag: str) -> bool:
+    """Return whether a layout has blocks, and is none of activations."""
+    return bool(_PACKED.fullmatch(tag)) and not _BLOCKED.fullmatch(tag)
+
+
+def _tags(row: PrimitiveRow) -> list[str]:
+    """Return the layouts of a primitive's tensors."""
+    return [tag.partition(":")[2] for tag in row.layout.split()]
 
 
 def fallback(seen: Seen) -> Claim | None:
@@ -193,20 +223,41 @@ FAR_BELOW = 4
 
 
 def tiny(seen: Seen) -> Claim | None:
-    """Short products that take several times what the roofline allows; at most what is above."""
-    found = seen.where(
-        lambda part: (
-            is_product(part)
-            and part.seconds < TINY_S * part.row.calls
-            and above_roof(part) > 1 - 1 / FAR_BELOW
-            and part.row.attainable_s is not None
-        )
-    )
-    remedy = setting("compute several at once: a larger batch, or levels packed together")
-    if seen.knobs.get("packed_levels") is False:
-        remedy = knob("packed_levels", value=True)
+    """Short products in heads that run level by level, and far above the roofline."""
+    return _tiny(seen, _by_level(seen), knob("packed_levels", value=True))
+
+
+def other_tiny(seen: Seen) -> Claim | None:
+    """Other short products that take several times what the roofline allows."""
+    by_level = set(_by_level(seen))
+    found = [i for i in seen.where(_is_tiny) if i not in by_level]
+    return _tiny(seen, found, setting("compute several at once, for example with a larger batch"))
+
+
+def _tiny(seen: Seen, found: Sequence[int], remedy: Remedy) -> Claim:
+    """Return short products' claim: at most what is above the roofline."""
     told = f"{seen.calls(found):g} products below 0.1 ms take over {FAR_BELOW}× the roofline's time"
     return Claim(Rule.TINY, told, remedy, {i: (0.0, above_roof(seen.parts[i])) for i in found})
+
+
+def _by_level(seen: Seen) -> list[int]:
+    """Return the short products that `packed_levels` would compute for several levels at once.
+
+    As matrix products, heads compute all levels at once already (docs/stacks.md).
+    """
+    packs, convolutions = seen.knobs.get("packed_levels"), seen.knobs.get("head_convolutions")
+    if packs is not False or convolutions == "matmul":
+        return []
+    return seen.where(lambda part: _is_tiny(part) and bool(_HEAD.search(part.row.place.module)))
+
+
+def _is_tiny(part: Part) -> bool:
+    return (
+        is_product(part)
+        and part.seconds < TINY_S * part.row.calls
+        and above_roof(part) > 1 - 1 / FAR_BELOW
+        and part.row.attainable_s is not None
+    )
 
 
 def above_roof(part: Part) -> float:

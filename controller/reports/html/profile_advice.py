@@ -67,30 +67,32 @@ def _proof_cells(advice: Advice, proven: Proven) -> tuple[str, ...]:
     proof = _proof_of(advice, proven)
     if proof is None:
         return (*realised_cells(None), "not compared: others are predicted to save more")
-    return (*realised_cells(proof.realised), "; ".join([*_together(proof), *verdict_lines(proof)]))
+    told = "; ".join([*_alone(advice, proof), *verdict_lines(proof)])
+    return (*realised_cells(proof.realised), told)
 
 
 def _proof_of(advice: Advice, proven: Proven) -> Proof | None:
-    for proof in proven.proofs:
-        prediction = proof.prediction
-        if advice.remedy == prediction.remedy and advice.rule in prediction.rules:
-            return proof
-    return None
+    return next((one for one in proven.proofs if one.prediction.remedy == advice.remedy), None)
 
 
-def _together(proof: Proof) -> Iterator[str]:
-    """Yield what a comparison is of, if that is more than one piece of advice."""
+def _alone(advice: Advice, proof: Proof) -> Iterator[str]:
+    """Yield what was to be proved, if that is more than the list grants one piece of advice."""
     prediction = proof.prediction
-    if len(prediction.rules) > 1:
-        yield f"of {', '.join(prediction.rules)} together, predicted {predicted_text(prediction)}"
+    if predicted_cells(prediction) != predicted_cells(advice):
+        rules = ", ".join(prediction.rules)
+        yield f"predicted of this change alone, by {rules}: {predicted_text(prediction)}"
 
 
 def _charts(found: Advised, proven: Proven | None) -> Iterator[Chart]:
     """Yield the chart of all changes, if there are any."""
     proofs = {proof.prediction.remedy: proof for proof in proven.proofs} if proven else {}
+    predictions = [
+        proofs[listed.remedy].prediction if listed.remedy in proofs else listed
+        for listed in predictions_of(found.advice)
+    ]
     bars = [
         bar
-        for prediction in predictions_of(found.advice)
+        for prediction in sorted(predictions, key=lambda one: -one.predicted_s)
         for bar in _bars(prediction, proofs.get(prediction.remedy))
     ]
     if not bars:
@@ -98,7 +100,10 @@ def _charts(found: Advised, proven: Proven | None) -> Iterator[Chart]:
     axis = axis_for("saved", Unit.SECONDS, [abs(bar.value) for bar in bars])
     caption = "Predicted to be saved by each change, with its interval"
     if proven:
-        caption += "; below it, what a comparison realised, with its 95 % interval"
+        caption += (
+            ", alone if it was to be proved; below it, what a comparison realised, with its 95 % "
+            "interval"
+        )
     yield bars_chart("savings", "Savings", f"{caption}.", bars, axis)
 
 

@@ -30,7 +30,7 @@ from controller.reports.verdict import ComparisonOutcome
 from controller.scheduling.expansion import cells_of
 from controller.store.sqlite import SqliteStore
 from tests.support.command_line import complaint_of, outcome_of, printed_by
-from tests.support.planted_profile import profile, step
+from tests.support.planted_profile import kernel, profile, step
 from tests.support.store_examples import AGENT, CPU, PHONE
 
 WORKLOAD = "retinanet_resnext50"
@@ -51,8 +51,9 @@ def knobs(**chosen: Scalar) -> dict[str, Scalar]:
 
 
 def planted(**told: Any) -> Profile:  # noqa: ANN401 - fields of an origin
-    """Return a profile of a step of 0.5 s, with an optimizer that is no fused one and ReLU."""
-    made = profile(step(), load_s=0.2)
+    """Return a profile of a step of 0.53 s, with an optimizer that is no fused one, and a norm and
+    its ReLU."""
+    made = profile([*step(), kernel("aten::mul", 0.03, module="act.bn1")], load_s=0.2)
     assert made.summary.origin
     origin = made.summary.origin.model_copy(
         update={
@@ -129,7 +130,8 @@ def compared(
 def test_each_advised_knob_is_compared_with_the_profiled_cell(
     home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ReLU's 80 ms and the optimizer's 40 ms may be saved: 40 and 20 ms are predicted."""
+    """ReLU's 80 ms, the norm's 30 and the optimizer's 40 ms may be saved: 55 and 20 are
+    predicted."""
     farm = PlantedFarm(
         frozen_bn=compared(1.1, 1.07, 1.13),
         fused_optimizer=compared(1.1, 1.07, 1.13, Validity.DISTURBED),
@@ -145,7 +147,7 @@ def test_each_advised_knob_is_compared_with_the_profiled_cell(
     assert (wanted.a.stack, wanted.a.knobs) == ("torch", {"frozen_bn": "mul_add"})
     assert {**wanted.knobs, **wanted.a.knobs} == knobs(fused_optimizer=False, frozen_bn="mul_add")
     assert stopping.time_limit_s == 90
-    assert "frozen_bn=fused (ReLU)\n  predicted 40 ms [0 ms, 80 ms]" in told
+    assert "frozen_bn=fused (unfused norms, ReLU)\n  predicted 55 ms [0 ms, 110 ms]" in told
     assert ", VALID: at least half of predicted; prediction inside the realised interval" in told
     assert "DISTURBED: no proof\n  DISTURBED: the machine was not quiet\n" in told
     assert "  not provable here: it is neither a knob nor a stack\n" in told
@@ -153,6 +155,28 @@ def test_each_advised_knob_is_compared_with_the_profiled_cell(
         "of 1 VALID comparisons with a prediction above 3%: realised at least half of predicted: 1;"
         " prediction inside the realised interval: 1\n"
     )
+
+
+@pytest.mark.parametrize("top", [1, 2, 12])
+def test_a_change_is_predicted_alone_wherever_the_list_is_cut(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, top: int
+) -> None:
+    """Beside a thread too few, the list grants the norm and its ReLU half of their 110 ms."""
+    facts = {"cpu_model": "Xeon", "cores": 2}
+    chosen = knobs(fused_optimizer=True, frozen_bn="mul_add", threads=1)
+    write(planted(threads=1, knobs=chosen, environment=facts), tmp_path / "slow")
+    answer = compared(1.1, 1.07, 1.13)
+    farm = PlantedFarm(threads=answer, frozen_bn=answer)
+    monkeypatch.setattr(profile_prove, "run_comparison", farm.run)
+    page = tmp_path / "page.html"
+    command = ("profile", "advise", str(tmp_path / "slow"), "--top", str(top), "-o", str(page))
+    told, _, status = outcome_of(home, *command, "--prove")
+    assert status == 0
+    alone, is_compared = "55 ms [0 ms, 110 ms], 7.5%", top > 2
+    assert (f"frozen_bn=fused (unfused norms, ReLU)\n  predicted {alone}" in told) == is_compared
+    of_rows = f"predicted of this change alone, by unfused norms, ReLU: {alone}; VALID"
+    assert page.read_text().count(of_rows) == (2 if is_compared else 0)
+    assert page.read_text().count("not compared") == {1: 4, 2: 3, 12: 0}[top]
 
 
 def test_another_stack_is_compared_by_the_knobs_that_both_have() -> None:

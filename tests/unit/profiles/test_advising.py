@@ -15,7 +15,7 @@ from controller.contracts.base import Scalar
 from controller.contracts.counters import Counters, PhaseCounts
 from controller.contracts.peaks import Peaks
 from controller.contracts.profile import ProfileOrigin
-from controller.profiles.advising.advise import LEAST_SHARE, advise
+from controller.profiles.advising.advise import LEAST_SHARE, advise, predict_alone
 from controller.profiles.advising.fusing import FUSED, OF_COPY, OF_UPDATE
 from controller.profiles.advising.units import LEFT_TO_ONEDNN
 from controller.profiles.model import KernelRow, Place, PrimitiveRow, Profile
@@ -106,11 +106,10 @@ def unevenly(cpu_s: float, loss_s: float = 0.2, notes: tuple[str, ...] = ()) -> 
     return Counters(steps=3, phases=(forward, loss, backward), notes=notes)
 
 
-def reorders(layout: str, seconds: float) -> Rows:
-    return [
-        replace(primitive(row.place, "reorder", seconds, direction="", calls=9.0), layout=layout)
-        for row in convolution("backbone.body.layer2.0.conv1", 0.0)[:1]
-    ]
+def reorders(layout: str, seconds: float, data_types: str = "f32") -> Rows:
+    (row, _) = convolution("backbone.body.layer2.0.conv1", 0.0)
+    told = {"direction": "", "layout": layout, "data_types": data_types}
+    return [primitive(row.place, "reorder", seconds, calls=9.0, **told)]
 
 
 def repacked(layout: str, implementation: str = "simple:any", roof_s: float | None = None) -> Rows:
@@ -134,13 +133,14 @@ def kernels(
     return [replace(kernel(op, seconds, calls=calls, **told), bytes=bytes_)]
 
 
-def tiny_products() -> Rows:
+def tiny_products(module: str = "head.cls") -> Rows:
     """Return matrix products of 50 µs that the roofline lets take 1 µs."""
-    rows = kernels("aten::addmm", 0.1, calls=2000.0, module="head.cls")
+    rows = kernels("aten::addmm", 0.1, calls=2000.0, module=module)
     return [replace(row, attainable_s=1e-6) for row in rows]
 
 
 FP32_ISLAND = convolution("head.cls", 0.15)
+AVX512: Facts = {"isa": ("avx", "avx2", "avx512f")}
 AMX = {"isa": ("avx512f", "avx512_bf16", "amx_bf16")}
 LIMITED = {"settings": tuple(f"{name}={value}" for name, value in WITHOUT_AMX.items())}
 HOLLOW: Facts = {
@@ -209,6 +209,7 @@ FAULTS: Mapping[str, tuple[Case, Rule, str]] = {
         Case(
             reorders("src:abcd dst:ABcd8b8a", 0.1),
             {"memory_format": "contiguous", "ipex_optimize": False},
+            AVX512,
         ),
         Rule.REORDERS,
         "ipex_optimize=true",
@@ -320,6 +321,11 @@ FAULTS: Mapping[str, tuple[Case, Rule, str]] = {
         Rule.PAGE_FAULTS,
         "huge_pages=true",
     ),
+    "page faults, a malloc without huge pages": (
+        Case(knobs={"malloc": "tcmalloc", "huge_pages": False}, counters=counted(50_000)),
+        Rule.PAGE_FAULTS,
+        "malloc=jemalloc",
+    ),
     "fragmentation": (
         Case(kernels("aten::neg", 0.1, calls=20000.0)),
         Rule.FRAGMENTATION,
@@ -400,6 +406,113 @@ def scaled(made: Profile, factor: float) -> Profile:
         ),
         tuple(replace(row, seconds=row.seconds * factor) for row in made.primitives),
     )
+
+
+LAID = "keep tensors in the layout and type in which the next primitive reads them"
+FUSE_RELU = "fuse it into the operation before"
+PACK = "compute several at once, for example with a larger batch"
+UNFUSED = {"frozen_bn": "mul_add"}
+NORM = kernels("aten::mul", 0.05, module="backbone.body.layer1.0.bn1")
+ADAM = kernels("aten::addcmul_", 0.2, calls=20000.0, phase="optimizer")
+SHORT = [
+    *kernels("aten::neg", 0.06, calls=6000.0, module="head"),
+    *kernels("NegBackward0", 0.04, calls=4000.0, module="head", phase="backward"),
+]
+LEVELS: Mapping[str, Scalar] = {"packed_levels": False, "head_convolutions": "convolution"}
+
+
+def relu_of(module: str, seconds: float = 0.1) -> Rows:
+    """Return ReLU forward and backward of so many seconds."""
+    each = kernels("aten::relu_", seconds / 2, module=module)
+    return [*each, *kernels("ReluBackward0", seconds / 2, module=module, phase="backward")]
+
+
+REMEDIES: Mapping[str, tuple[Case, Mapping[str, float]]] = {
+    "an optimizer's loop stays eager in a compiled model": (
+        Case(
+            [*ADAM, *kernels("aten::neg", 0.02, calls=2000.0, module="head")],
+            {"fused_optimizer": False},
+        ),
+        {"fused_optimizer=true": 0.22},
+    ),
+    "a compiled model's own passes": (
+        Case([*ADAM, *SHORT], {"fused_optimizer": False}),
+        {"fused_optimizer=true": 0.22, "stack torch-compile": 0.1},
+    ),
+    "a loss and its gradients stay eager in a compiled model": (
+        Case(
+            [
+                *kernels("aten::neg", 0.1, calls=10000.0, phase="loss"),
+                *kernels("NegBackward0", 0.1, calls=10000.0, phase="backward"),
+            ]
+        ),
+        {},
+    ),
+    "a switch that torchvision's RetinaNet refuses": (
+        Case(
+            kernels("aten::neg", 0.3, calls=100.0, phase="loss"),
+            {"implementation": "torchvision", "focal_loss": "reference", "matching": "reference"},
+        ),
+        {},
+    ),
+    "fragments elsewhere do not hide the optimizer": (
+        Case(
+            [*ADAM, *kernels("aten::neg", 0.1, calls=9000.0)],
+            {"fused_optimizer": False},
+            stack="ipex",
+        ),
+        {"fused_optimizer=true": 0.22, "fuse them": 0.1},
+    ),
+    "weights stay plain without AVX-512": (
+        Case(reorders("src:abcd dst:ABcd8b8a", 0.1), {"ipex_optimize": False}),
+        {LAID: 0.1},
+    ),
+    "what packing weights leaves": (
+        Case(
+            [
+                *reorders("src:abcd dst:ABcd8b8a", 0.05),
+                *reorders("src:ABcd8b8a dst:abcd", 0.05),
+                *reorders("src:abcd dst:aBcd8b", 0.05),
+                *reorders("src:abcd dst:ABcd8b8a", 0.05, "f32:bf16"),
+                *copies('["float", "float", "Scalar"]'),
+            ],
+            {"ipex_optimize": False},
+            AVX512,
+        ),
+        {"ipex_optimize=true": 0.1, LAID: 0.2},
+    ),
+    "ReLU without a norm before": (
+        Case([*NORM, *relu_of("head.classification_head.conv.0.1")], UNFUSED),
+        {"frozen_bn=fused": 0.05, FUSE_RELU: 0.1},
+    ),
+    "ReLU behind a norm": (
+        Case([*NORM, *relu_of("backbone.body.layer1.0"), *relu_of("backbone.fpn")], UNFUSED),
+        {"frozen_bn=fused": 0.15, FUSE_RELU: 0.1},
+    ),
+    "ReLU where norms are folded": (
+        Case(relu_of("backbone.body.layer1.0"), {"frozen_bn": "folded"}),
+        {FUSE_RELU: 0.1},
+    ),
+    "tiny products outside the heads": (
+        Case([*tiny_products(), *tiny_products("backbone.fpn")], LEVELS),
+        {"packed_levels=true": 0.098, PACK: 0.098},
+    ),
+    "heads as matrix products": (
+        Case(tiny_products(), {**LEVELS, "head_convolutions": "matmul"}),
+        {PACK: 0.098},
+    ),
+}
+
+
+@pytest.mark.parametrize(("case", "seconds"), REMEDIES.values(), ids=REMEDIES)
+def test_a_remedy_is_credited_with_what_it_changes(
+    case: Case, seconds: Mapping[str, float]
+) -> None:
+    """Remedies, and the most that they save: none of what they leave as it is."""
+    found: dict[str, float] = {}
+    for one in advise(_without_fused(case)).advice:
+        found[str(one.remedy)] = found.get(str(one.remedy), 0.0) + one.high_s
+    assert found == pytest.approx(dict(seconds))
 
 
 @pytest.mark.parametrize("bf16", [False, True], ids=["fp32", "bf16"])
@@ -738,6 +851,17 @@ def test_evidence_of_idle_threads_has_the_phase_that_idles_most() -> None:
     )
 
 
+def test_evidence_of_fragmentation_is_of_the_model() -> None:
+    rows = [*ADAM, *kernels("aten::neg", 0.3, calls=30000.0, module="head", bytes_=1e3)]
+    moved = kernels("aten::exp", 0.01, phase="loss", bytes_=1e9)
+    found = advise(planted(Case([*rows, *moved]))).advice
+    (told,) = (one.evidence for one in found if one.rule is Rule.FRAGMENTATION)
+    assert told == (
+        "50.4 kernels per ms; those of the model under 20 µs take 30% of the time; "
+        "most bytes to fuse: head 30.0 MB"
+    )
+
+
 def test_lines_have_change_seconds_interval_and_evidence() -> None:
     case = Case(reorders("src:abcd dst:aBcd8b", 0.1), {"memory_format": "contiguous"}, threads=1)
     lines = advice_lines(advise(planted(case)), 1)
@@ -770,6 +894,64 @@ def test_an_imported_log_is_advised_in_words() -> None:
 
 def test_an_empty_profile_gets_no_advice() -> None:
     assert advise(profile([])).advice == ()
+
+
+NORMS_AND_RELU = Case(
+    [*kernels("aten::mul", 0.08, module="net.bn1"), *relu_of("net", 0.1)],
+    {"frozen_bn": "mul_add", "malloc": "glibc", "threads": 0},
+    threads=1,
+    counters=counted(50_000),
+)
+"""A step of 0.662 s with one thread of two; malloc takes 0.4 of the forward pass of 0.381 s."""
+NORM_IN_RELU = KernelRow(
+    place=Place(phase="forward", module="net.bn1", op="aten::relu", kernel="aten::mul"),
+    calls=1,
+    self_s=0.1,
+    total_s=0.1,
+)
+ALONE: Mapping[str, tuple[Case, Mapping[str, tuple[float, float]]]] = {
+    "malloc beside a thread too few": (
+        Case(knobs={"malloc": "glibc"}, threads=1, counters=counted(50_000)),
+        {"threads=2": (0.135, 0.241), "malloc=glibc-tuned": (0.0, 0.1004)},
+    ),
+    "two rules of one change": (
+        NORMS_AND_RELU,
+        {
+            "threads=2": (0.135, 0.331),
+            "frozen_bn=fused": (0.0, 0.18),
+            "malloc=glibc-tuned": (0.0, 0.4 * 0.381),
+        },
+    ),
+    "two rules of one change that see the same time": (
+        Case([*kernels("ReluBackward0", 0.1, module="net.bn1"), NORM_IN_RELU]),
+        {"fuse it into the operation before": (0.0, 0.2)},
+    ),
+    "no advice": (Case(), {}),
+}
+
+
+@pytest.mark.parametrize(("case", "seconds"), ALONE.values(), ids=ALONE)
+def test_what_is_to_be_proven_is_predicted_of_each_change_alone(
+    case: Case, seconds: Mapping[str, tuple[float, float]]
+) -> None:
+    made = planted(case)
+    found = predict_alone(made)
+    assert {str(one.remedy): (one.low_s, one.high_s) for one in found} == {
+        name: pytest.approx(interval) for name, interval in seconds.items()
+    }
+    whole_s = advise(made).whole_s
+    for one in found:
+        assert one.share == pytest.approx(one.predicted_s / whole_s)
+    assert [one.predicted_s for one in found] == sorted(
+        (one.predicted_s for one in found), reverse=True
+    )
+
+
+def test_a_change_of_two_rules_is_predicted_before_the_list_is_cut() -> None:
+    """Either rule alone would come after malloc."""
+    first, second, _ = predict_alone(planted(NORMS_AND_RELU))
+    assert (str(first.remedy), str(second.remedy)) == ("threads=2", "frozen_bn=fused")
+    assert second.rules == (Rule.NORMS, Rule.RELU)
 
 
 def drawn() -> st.SearchStrategy[Rows]:
@@ -809,10 +991,17 @@ def test_all_advice_together_saves_no_more_than_the_step(
     made = planted(Case(rows, knobs, {**AMX}, threads, load_s, peaks=peaks))
     own_s = sum(part.seconds for part in parts_of(made))
     told = {"step_s": own_s * of_step}  # ops on several threads come to more than the step
-    found = advise(replace(made, summary=made.summary.model_copy(update=told)))
+    altered = replace(made, summary=made.summary.model_copy(update=told))
+    found = advise(altered)
     assert sum(advice.high_s for advice in found.advice) <= found.whole_s * (1 + 1e-9)
     assert _is_ranked(found)
     assert all(advice.high_s >= LEAST_SHARE * found.whole_s for advice in found.advice)
+    predictions = predict_alone(altered)
+    alone = {one.remedy: one for one in predictions}
+    assert len(alone) == len(predictions)
+    assert alone.keys() == {advice.remedy for advice in found.advice}
+    assert all(one.high_s <= found.whole_s * (1 + 1e-9) for one in alone.values())
+    assert all(advice.high_s <= alone[advice.remedy].high_s * (1 + 1e-9) for advice in found.advice)
 
 
 def _is_ranked(found: Advised) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from controller.contracts.advice import Advised
+from controller.contracts.advice import Advised, Rule
 from controller.contracts.proof import Proven
 from controller.reports.html.profile_advice import UNPROVED, profile_advice_html
 from tests.support.planted_advice import STEP_S, advised, proved
@@ -62,9 +62,9 @@ def test_what_was_realised_is_beside_the_prediction() -> None:
     inside = "VALID: at least half of predicted; prediction inside the realised interval"
     assert found["optimizer"] == ["100 ms", "[83.33 ms, 115.4 ms]", "20.0%", inside]
     assert found["instruction set hidden"] == [*"–––", "not provable here: it is not a knob"]
-    together = "of unfused norms, ReLU together, predicted 60 ms [30 ms, 90 ms], 12.0%; "
+    alone = "predicted of this change alone, by unfused norms, ReLU: 60 ms [30 ms, 90 ms], 12.0%; "
     outside = "VALID: less than half of predicted; prediction outside the realised interval"
-    slower = ["-125 ms", "[-166.7 ms, -88.24 ms]", "-25.0%", together + outside]
+    slower = ["-125 ms", "[-166.7 ms, -88.24 ms]", "-25.0%", alone + outside]
     assert found["unfused norms"] == found["ReLU"] == slower
     disturbed = f"DISTURBED: no proof; DISTURBED: beside it ran {HOSTILE}"
     assert found["malloc"] == ["23.81 ms", "–", "4.8%", disturbed]
@@ -77,6 +77,24 @@ def test_what_was_realised_is_beside_the_prediction() -> None:
     assert "95 % interval 83.33 to 115.4 ms" in bars["hovertext"][1]
     assert "of 2 VALID comparisons with a prediction above 3%" in page
     assert UNPROVED not in page
+
+
+def test_a_change_is_shown_as_it_was_proved() -> None:
+    """Its prediction alone may be more than the list grants it, and of rules not in the list."""
+    made = proved()
+    first, *others = made.proofs
+    told = {"rules": (Rule.LOSS,), "low_s": 0.0, "high_s": 0.3, "share": 0.3}
+    alone = first.model_copy(update={"prediction": first.prediction.model_copy(update=told)})
+    proven = made.model_copy(update={"proofs": (*others, alone)})
+    page = profile_advice_html(SUMMARY, advised(), "Advice for it", proven)
+    row = next(row for row in cells_of(page) if row[1] == "optimizer")
+    assert row[3:5] == ["100 ms", "[80 ms, 120 ms]"]
+    assert row[-1].startswith(
+        "predicted of this change alone, by loss: 150 ms [0 ms, 300 ms], 30.0%; VALID: "
+    )
+    bars = bars_of(page)
+    assert bars["x"][:2] == pytest.approx([150, 100])
+    assert bars["error_x"]["array"][0] == pytest.approx(150)
 
 
 @pytest.mark.parametrize("proven", [None, proved()], ids=["predicted", "proven"])
