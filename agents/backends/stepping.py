@@ -70,7 +70,9 @@ class Scaling(Protocol):
 
     def scaling(self) -> Mapping[str, Measurement]:
         """Return metric `scaling_efficiency`: what a process's share of a step takes alone, of what
-        the whole step takes; none if it was not measured. Called once, after `environment`.
+        the slowest process's step takes; none if it was not measured.
+
+        Called once, after `environment`.
         """
         ...
 

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -56,7 +57,7 @@ class Member:
     def close(self) -> None:
         """Wait until it has ended, and close its pipes."""
         self.process.wait()  # before its input ends, at which it would kill its process group
-        with self.process:
+        with suppress(BrokenPipeError), self.process:  # at an order that it never read
             pass
 
     def tell(self, line: str) -> None:
@@ -69,7 +70,7 @@ class Member:
             return
 
     def cpu_s(self) -> float:
-        """Return the CPU seconds of all its threads; raises OSError if it has ended."""
+        """Return the CPU seconds of all its threads; also of one that has ended, until `close`."""
         # The clock of another process: clock_getcpuclockid(3), which Python has for threads only.
         return time.clock_gettime((~self.process.pid << 3) | 2)
 
@@ -162,14 +163,8 @@ class Team:
         return statistics.fmean(step.loss for step in steps)
 
     def cpu_s(self) -> float:
-        """See Stepping.cpu_s; with this process. Raises WorkerFault."""
-        used_s = time.process_time()
-        for rank, member in enumerate(self._members):
-            try:
-                used_s += member.cpu_s()
-            except OSError:
-                raise self._lost(rank) from None
-        return used_s
+        """See Stepping.cpu_s; with this process. That a rank has ended, the next step tells."""
+        return time.process_time() + sum(member.cpu_s() for member in self._members)
 
     def peak_memory_bytes(self) -> int:
         """See Stepping.peak_memory_bytes: the sum over the ranks, each at its own moment."""
@@ -197,7 +192,10 @@ class Team:
         }
 
     def scaling(self) -> Mapping[str, Measurement]:
-        """See Scaling.scaling: of the first rank."""
+        """See Scaling.scaling: of the first rank, of what the slowest rank's own step takes.
+
+        The worker's order, fetching a batch and with_far_ranks are in the step time alone.
+        """
         own = self._own_share()
         found = tuple(own * slowed for slowed in self._slowed)
         return {"scaling_efficiency": Measurement.of_samples(found, Unit.FRACTION)} if found else {}
@@ -210,7 +208,7 @@ class Team:
         return {"contention_share": round(share, 4)}
 
     def _own_share(self) -> float:
-        """Return the share of a step in which ranks neither exchanged nor waited for another."""
+        """Return the share of the ranks' own step in which they neither exchanged nor waited."""
         lost = statistics.median(self._exchange_shares) + statistics.median(self._imbalances)
         return 1 - lost
 
@@ -235,10 +233,12 @@ class Team:
             raise
 
     def _close(self) -> None:
-        for member in self._members:
-            member.close()
-        if self._folder:
-            shutil.rmtree(self._folder)
+        try:
+            for member in self._members:
+                member.close()
+        finally:
+            if self._folder:
+                shutil.rmtree(self._folder)
 
     def _heard(self) -> Sequence[RankMessage]:
         heard: dict[int, RankMessage] = {}

@@ -12,9 +12,10 @@ import typer
 
 from controller.cli.common import Json, reading, show_json, show_table, write_file
 from controller.cli.references import device_of, record_of
+from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.errors import UserError
-from controller.contracts.manifests import Convergence, Knob
+from controller.contracts.manifests import Convergence, Knob, defaults_of
 from controller.contracts.training_plan import TrainingPlan
 from controller.platform.terminal import say
 from controller.reports.own_convergence import measured_convergence, own_notes, own_trainings
@@ -64,7 +65,8 @@ def plan_training(
             else None
         )
         target = catalog.workloads[workload].quality_target
-        asked = Asked(workload, batch, chosen, target.value if target else None)
+        goal = target.value if target else None
+        asked = Asked(workload, batch, chosen, goal, _defaults(catalog, workload))
         own = _own(store, epochs_of, convergence, asked) if epochs_of else None
         plan = training_plan(own.convergence if own else convergence, store.results(), asked)
     if not own:
@@ -89,6 +91,13 @@ def plan_training(
         say(line)
     if output:
         say(f"page written to {output}")
+
+
+def _defaults(catalog: Catalog, workload: str) -> dict[str, dict[str, Scalar]]:
+    """Return the defaults of the knobs of a workload's training on each stack."""
+    return {
+        stack: defaults_of(catalog.knobs_of(workload, stack, SCENARIO)) for stack in catalog.stacks
+    }
 
 
 def _convergence(catalog: Catalog, workload: str) -> Convergence:

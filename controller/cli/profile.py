@@ -24,13 +24,13 @@ from controller.cli.profile_project import (
 )
 from controller.cli.profile_report import report_
 from controller.cli.profile_run import profiled_folder
-from controller.cli.profile_source import Subject, read_profile
+from controller.cli.profile_source import Subject, read_profile, write_profile
 from controller.cli.profile_topdown import topdown_
 from controller.contracts.errors import UserError
 from controller.platform.terminal import say
 from controller.profiles.benchdnn import benchdnn_batches
 from controller.profiles.exports import chrome_trace, collapsed_stacks
-from controller.profiles.files import read, write
+from controller.profiles.files import read
 from controller.profiles.importing import import_file
 from controller.profiles.live_check import Named, checked
 from controller.profiles.model import Profile
@@ -96,7 +96,7 @@ def import_(
         projected = projected_here(profile, file, time_limit or TIME_LIMIT_S, live)
         profile, again = projected.log, projected.live
     if output:
-        _write(profile, output)
+        write_profile(profile, output)
     if live and again:
         show_agreement(checked(Named(str(file), profile), live, again), top, json=json)
         return
@@ -134,7 +134,7 @@ def run(
     if folder is None:
         sys.exit(1)
     profile = read(folder)
-    _write(profile, output)
+    write_profile(profile, output)
     _show(profile, top, json=json)
 
 
@@ -203,17 +203,6 @@ def _reading_line(size: int, wall_s: float, core_s: float) -> str:
         f"read {size * 1e-6:.1f} MB in {wall_s:.2f} s, {core_s:.2f} s of a core: "
         f"{rate * 1e-6:.0f} MB/s; peak memory {peak * 1e-6:.0f} MB"
     )
-
-
-def _write(profile: Profile, folder: Path) -> None:
-    try:
-        write(profile, folder)
-    except OSError as error:
-        raise UserError(
-            f"write profile {folder}",
-            error.strerror or str(error),
-            "Name a folder that you can write to.",
-        ) from error
 
 
 def _show(profile: Profile, top: int, *, json: bool) -> None:

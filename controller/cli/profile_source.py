@@ -1,4 +1,4 @@
-"""Where the verbs of `benchfarm profile` read a profile: a folder, or a run of the farm."""
+"""How the verbs of `benchfarm profile` read a profile, of a folder or a run, and write one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 
 from controller.cli.common import context_elsewhere, home, reading
 from controller.cli.references import run_id_of
-from controller.contracts.errors import NotFound
-from controller.profiles.files import read
+from controller.contracts.errors import NotFound, UserError
+from controller.profiles.files import read, write
 from controller.profiles.model import Profile
 
 if TYPE_CHECKING:
@@ -36,6 +36,18 @@ def read_profile(subject: str) -> Profile:
 
     with reading() as store:
         return stored_profile(store, _run_of(store, subject)).profile
+
+
+def write_profile(profile: Profile, folder: Path) -> None:
+    """Write a profile into a folder, new or not; raises UserError."""
+    try:
+        write(profile, folder)
+    except OSError as error:
+        raise UserError(
+            f"write profile {folder}",
+            error.strerror or str(error),
+            "Name a folder that you can write to.",
+        ) from error
 
 
 def is_folder(subject: str) -> bool:

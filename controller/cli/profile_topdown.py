@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from controller.cli.common import Json, show_json
+from controller.cli.profile_source import write_profile
 from controller.platform.terminal import say
-from controller.profiles.files import read, write
+from controller.profiles.files import read
 from controller.profiles.topdown import read_topdown
 from controller.reports.topdown_lines import topdown_lines
 
@@ -33,7 +34,8 @@ def topdown_(
     found = read_topdown(file)
     if into:
         profile = read(into)
-        write(replace(profile, summary=profile.summary.model_copy(update={"topdown": found})), into)
+        summary = profile.summary.model_copy(update={"topdown": found})
+        write_profile(replace(profile, summary=summary), into)
     if json:
         show_json(found)
         return

@@ -29,7 +29,8 @@ class Change(Contract):
     """One kind of change of one operation in one phase, over all modules that have it.
 
     Seconds are those of a step, if steps are known. Every second of both profiles is in exactly
-    one change, so that the changes add up to the whole difference.
+    one change, so that the changes add up to the difference of the steps; of ops on several
+    threads, to that of the sums over threads.
     """
 
     kind: ChangeKind
@@ -72,7 +73,7 @@ class ProfileDiff(Contract):
 
     per_step: bool
     seconds: tuple[float, float]
-    """The step of each as timed, else what its parts come to."""
+    """The step of each as timed, else as traced; of a log, what its parts come to."""
     resolved: bool
     """Whether two profiles of the same thing would differ by less."""
     validity: tuple[str, str]

@@ -24,7 +24,7 @@ class PlannedTraining(Contract):
     stacks: tuple[str, ...]
     """Each device's."""
     knobs: dict[str, Scalar] = {}
-    """Of the cell; none for several devices."""
+    """Of the cell; none of several cells."""
     cell_keys: tuple[str, ...]
     """Each device's cell."""
     batch: int

@@ -20,20 +20,24 @@ TOP = 12
 """Pairs of primitive and direction in a summary."""
 ROUNDING = 1e-9
 """Share by which sums of many floats may differ."""
+MOST_SIZE = 2**63 - 1
+"""Of a parameter: a damaged log may tell of more than a table's column holds."""
 Primitives = Mapping[tuple[Place, str], Spent]
 
 
 def from_totals(totals: Mapping[bytes, Total]) -> Primitives:
-    """Return the primitives of a log alone, which gives no places."""
-    return {
-        (Place(), body.decode(errors="replace")): Spent(
-            calls=total.calls,
-            self_s=total.seconds,
-            total_s=total.seconds,
-            least_s=total.least,
-        )
-        for body, total in totals.items()
-    }
+    """Return the primitives of a log alone, which gives no places.
+
+    Bodies that are no UTF-8 may become the same text: these are added up.
+    """
+    found: dict[tuple[Place, str], Spent] = {}
+    for body, total in totals.items():
+        spent = found.setdefault((Place(), body.decode(errors="replace")), Spent())
+        spent.calls += total.calls
+        spent.self_s += total.seconds
+        spent.total_s += total.seconds
+        spent.least_s = min(spent.least_s, total.least)
+    return found
 
 
 def kernel_rows(found: Attribution, steps: int = 1, scale: float = 1.0) -> list[KernelRow]:
@@ -120,7 +124,7 @@ def primitive_rows(
                 post_ops=primitive.post_ops,
                 algorithm=primitive.algorithm,
                 problem=primitive.problem,
-                parameters=primitive.parameters,
+                parameters={n: of for n, of in primitive.parameters.items() if of <= MOST_SIZE},
                 body=body,
                 calls=spent.calls / steps,
                 seconds=spent.total_s / steps * scale,

@@ -66,6 +66,8 @@ class Attribution:
     """Thread → own seconds of its named operations."""
     marked: bool = True
     """The trace tells steps apart."""
+    last_step_s: float = 0.0
+    """When the last step did begin, if it does."""
     began_s: float = 0.0
     """When its first event did."""
     load_s: float = 0.0
@@ -101,7 +103,7 @@ class _Frame:
     place: Place
     in_step: bool
     depth: int = 0
-    """Frames around it, without those of steps and phases."""
+    """Frames around it within the step, without those of steps and phases."""
     inside_s: float = 0.0
     """Seconds of the events directly inside it."""
 
@@ -153,12 +155,11 @@ class _Folding:
             min(end_s, parent.end_s) if parent else end_s,
             min(event.seconds, left_s),
             self._place(event, parent.place if parent else Place()),
-            in_step=event.name.startswith(STEP)
-            or (parent.in_step if parent else self._in_step(event)),
+            in_step=bool(parent and parent.in_step) or self._in_step(event),
             depth=_depth_in(parent),
         )
         if event.name.startswith(STEP):
-            self._step = frame
+            self._step, frame.in_step, frame.depth = frame, True, 0
             self._recorder.begin_step(frame)
         elif frame.in_step:
             self._recorder.take(frame)
@@ -169,7 +170,9 @@ class _Folding:
     def _begin_step(self) -> None:
         self._modules.clear()
         if self._step is None:
-            # The trace marks steps: events before the first belong to none.
+            # The trace marks steps: events before the first belong to none, nor do those around it.
+            for frame in (frame for stack in self._stacks.values() for frame in stack):
+                frame.in_step = False
             self.result.outside += sum(spent.calls for spent in self.result.kernels.values())
             self.result.kernels.clear()
             self.result.named.clear()
@@ -180,6 +183,7 @@ class _Folding:
         for stack in self._stacks.values():
             self._end_before(stack, float("inf"))
         self.result.marked = self._step is not None
+        self.result.last_step_s = self._step.event.start_s if self._step else 0.0
         self.result.began_s = self._first_s
         self.result.spans, self.result.short = self._recorder.spans()
         if self._step is None and self._last_s:
@@ -188,7 +192,7 @@ class _Folding:
         return self.result
 
     def _in_step(self, event: Event) -> bool:
-        """Return whether an event on its own thread falls into the current step."""
+        """Return whether an event that is in none of the step's falls into its time."""
         return self._step is None or event.start_s < self._step.end_s
 
     def _take_primitive(self, event: Event) -> None:
@@ -233,7 +237,7 @@ class _Folding:
             return replace(place, module=name.removeprefix(MODULE))
         if name.startswith(_TORCH_MODULE):
             path = name.removeprefix(_TORCH_MODULE)
-            return replace(place, module=f"{place.module}/{path}" if place.module else path)
+            return replace(place, module=f"{place.module}.{path}" if place.module else path)
         for beginning, phase in _PHASE_OF.items():
             if name.startswith(beginning):
                 return replace(place, phase=phase, module=self._module_of(event, place))
@@ -288,7 +292,7 @@ class _Folding:
 
 
 def _depth_in(parent: _Frame | None) -> int:
-    if parent is None:
+    if parent is None or not parent.in_step:
         return 0
     return parent.depth + (not parent.event.name.startswith((STEP, PHASE)))
 

@@ -90,6 +90,7 @@ def _objections(captured: Captured, traced: TraceRead, verbose: TraceRead) -> It
     found = (traced.found.steps, verbose.found.steps)
     yield from objections(medians, dict(zip(watched, found, strict=True)))
     yield from drift(traced.found, verbose.found)
+    yield from (f"{read.name} is cut off" for read in (traced, verbose) if read.is_cut)
 
 
 def _notes(captured: Captured, cut_s: float) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """What two profiles differ in, and which part of the difference each change makes. Pure.
 
-Every second of both is in exactly one change, so that the changes add up to the difference.
+Every second of both is in exactly one change, so that the changes add up to the difference. Of
+several threads, that is the difference of the sums over them, and not of the steps.
 """
 
 from __future__ import annotations
@@ -74,9 +75,9 @@ def diff(one: Profile, other: Profile) -> ProfileDiff:
 
 
 def _whole(summary: ProfileSummary, sites: Sequence[Site]) -> float:
-    if summary.step_s is not None:
-        return summary.step_s
-    return sum(site.seconds for site in sites)
+    """Return the step as timed, else as traced; a log knows only what its parts come to."""
+    known = (summary.step_s, summary.traced_step_s)
+    return next((of for of in known if of is not None), sum(site.seconds for site in sites))
 
 
 def _changes(one: Site | None, other: Site | None) -> Iterator[_Found]:
@@ -232,8 +233,12 @@ def _notes(one: ProfileSummary, other: ProfileSummary) -> Iterator[str]:
             yield f"{name} is {summary.validity}: {reason}"
     if (one.step_s is None) != (other.step_s is None):
         yield "only one was timed unwatched, too: the other's times have the overhead of watching"
-    if one.op_threads != other.op_threads:
-        yield f"times are sums over threads: over {one.op_threads} in A, {other.op_threads} in B"
+    if max(one.op_threads, other.op_threads) > 1:
+        yield (
+            "times of changes, phases and modules are sums over threads "
+            f"({one.op_threads} in A, {other.op_threads} in B): they need not add up to the "
+            "difference of the steps"
+        )
 
 
 def _shape(row: Row) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, fields
 from functools import partial
 from itertools import repeat
@@ -15,11 +16,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from controller.contracts.documents import read_json
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.unreadable import UNREADABLE, reason
+from controller.platform.atomic import replacing
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.model import (
     PARAMETERS,
@@ -43,25 +46,30 @@ _REPLAY = [
     *((name, pa.float64()) for name in ("replay_s", "replay_low_s", "replay_high_s")),
     ("replay_runs", pa.int64()),
 ]
-_KERNEL = ("calls", "self_s", "total_s", "primitive_s", "flops", "bytes", "attainable_s")
+_OPTIONAL = ("flops", "bytes", "attainable_s")
+"""Numbers that are not known of each row."""
+_KERNEL = ("calls", "self_s", "total_s", "primitive_s")
 _PRIMITIVE_TEXT = (
     *("engine", "primitive", "implementation", "direction", "data_types", "dtype", "layout"),
     *("attributes", "post_ops", "algorithm", "problem", "body"),
 )
-_PRIMITIVE = ("calls", "seconds", "least_s", "flops", "bytes", "attainable_s")
+_PRIMITIVE = ("calls", "seconds", "least_s")
 
 
-def _numbers(names: Iterable[str]) -> list[tuple[str, Any]]:
-    return [(name, pa.float64()) for name in names]
+def _numbers(names: Iterable[str], kind: pa.DataType) -> list[pa.Field]:
+    """Return columns of numbers that each row has."""
+    return [pa.field(name, kind, nullable=False) for name in names]
 
 
-KERNEL_SCHEMA = pa.schema([*_PLACE, *_numbers(_KERNEL), *_REPLAY])
+_MAYBE = [(name, pa.float64()) for name in _OPTIONAL]
+KERNEL_SCHEMA = pa.schema([*_PLACE, *_numbers(_KERNEL, pa.float64()), *_MAYBE, *_REPLAY])
 PRIMITIVE_SCHEMA = pa.schema(
     [
         *_PLACE,
         *((name, pa.string()) for name in _PRIMITIVE_TEXT),
         *((name, pa.int64()) for name in PARAMETERS),
-        *_numbers(_PRIMITIVE),
+        *_numbers(_PRIMITIVE, pa.float64()),
+        *_MAYBE,
         *_REPLAY,
     ]
 )
@@ -70,30 +78,37 @@ _SPAN_TEXT = ("kind", "name", "detail")
 TIMELINE_SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in _SPAN_TEXT),
-        *((name, pa.int64()) for name in ("thread", "lane")),
-        *_numbers(("start_s", "seconds")),
+        *_numbers(("thread", "lane"), pa.int64()),
+        *_numbers(("start_s", "seconds"), pa.float64()),
     ]
 )
 
 
 def write(profile: Profile, folder: Path) -> None:
-    """Write a profile into a new or existing folder; raises OSError."""
+    """Write a profile into a new or existing folder; raises OSError.
+
+    What is there before stays whole if the new one can't be written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     said = {METADATA: profile.summary.model_dump_json().encode()}
-    kernels = [_flat(row, _KERNEL) for row in profile.kernels]
+    kernels = [_flat(row, (*_KERNEL, *_OPTIONAL)) for row in profile.kernels]
     primitives = [
-        _flat(row, (*_PRIMITIVE_TEXT, *_PRIMITIVE)) | {n: row.parameters.get(n) for n in PARAMETERS}
+        _flat(row, (*_PRIMITIVE_TEXT, *_PRIMITIVE, *_OPTIONAL))
+        | {name: row.parameters.get(name) for name in PARAMETERS}
         for row in profile.primitives
     ]
     tables = [(KERNELS, kernels, KERNEL_SCHEMA), (PRIMITIVES, primitives, PRIMITIVE_SCHEMA)]
     if profile.timeline:
         tables.append((TIMELINE, [asdict(span) for span in profile.timeline], TIMELINE_SCHEMA))
-    else:
+    with ExitStack() as files:
+        for name, rows, schema in tables:
+            table = pa.Table.from_pylist(rows, schema=schema).replace_schema_metadata(said)
+            new = files.enter_context(replacing(folder / name))
+            pq.write_table(table, new, write_page_checksum=True)
+        summary = files.enter_context(replacing(folder / SUMMARY))
+        summary.write_text(profile.summary.model_dump_json(indent=2) + "\n")
+    if not profile.timeline:
         (folder / TIMELINE).unlink(missing_ok=True)  # another profile's
-    for name, rows, schema in tables:
-        table = pa.Table.from_pylist(rows, schema=schema).replace_schema_metadata(said)
-        pq.write_table(table, folder / name, write_page_checksum=True)
-    (folder / SUMMARY).write_text(profile.summary.model_dump_json(indent=2) + "\n")
 
 
 def read(folder: Path) -> Profile:
@@ -135,8 +150,7 @@ def _summary(path: Path) -> ProfileSummary:
 
 
 def _columns(path: Path, schema: pa.Schema) -> dict[str, list[Any]]:
-    """Return the values of each column; empty texts and None in those that an earlier release did
-    not write. Raises ArrowInvalid for columns of one name."""
+    """Return the values of each column. Raises ArrowInvalid for columns of one name."""
     with path.open("rb") as file:
         known = pq.read_metadata(file).schema
         columns = [known.column(number) for number in range(len(known))]
@@ -147,24 +161,37 @@ def _columns(path: Path, schema: pa.Schema) -> dict[str, list[Any]]:
         ).read()
     if len({*table.column_names}) < table.num_columns:
         raise pa.ArrowInvalid("two of its columns have one name")
-    lacking = {field.name: "" if field.type == pa.string() else None for field in schema}
-    return {
-        field.name: _values(table.column(field.name), field.type)
+    return {field.name: _values(table, field) for field in schema}
+
+
+def _values(table: pa.Table, field: pa.Field) -> list[Any]:
+    """Return a column's values; empty texts or None if an earlier release did not write it.
+
+    Raises ArrowInvalid for a column of another type, or that lacks numbers which each row has.
+    """
+    column = (
+        table.column(field.name)
         if field.name in table.column_names
-        else [lacking[field.name]] * table.num_rows
-        for field in schema
-    }
+        else pa.chunked_array([pa.nulls(table.num_rows, field.type)])
+    )
+    if field.type == pa.string():
+        return _texts(column)
+    numbers = column.cast(field.type)
+    if numbers.null_count and not field.nullable:
+        raise pa.ArrowInvalid(f'column "{field.name}" lacks values')
+    if not pc.all(pc.is_finite(numbers), min_count=0).as_py():
+        raise pa.ArrowInvalid(f'column "{field.name}" has values that are no numbers')
+    found: list[Any] = numbers.to_pylist()
+    return found
 
 
-def _values(column: pa.ChunkedArray, kind: pa.DataType) -> list[Any]:
-    """Return a column's values; equal texts are one object, as profiles repeat theirs often.
+def _texts(column: pa.ChunkedArray) -> list[str]:
+    """Return a column's texts; equal ones are one object, as profiles repeat theirs often.
 
     Raises ArrowInvalid for a column of another type.
     """
-    if kind != pa.string():
-        found: list[Any] = column.cast(kind).to_pylist()
-        return found
-    encoded = column.cast(pa.dictionary(pa.int32(), kind)).unify_dictionaries().combine_chunks()
+    kind = pa.dictionary(pa.int32(), pa.string())
+    encoded = column.cast(kind).unify_dictionaries().combine_chunks()
     texts = encoded.dictionary.to_pylist()
     return ["" if index is None else texts[index] for index in encoded.indices.to_pylist()]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -14,9 +15,15 @@ from controller.profiles.assembling import from_totals, kernel_rows, primitive_r
 from controller.profiles.dates import date_of
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.model import Profile
-from controller.profiles.reading import open_file, read_trace
+from controller.profiles.reading import is_cut_gzip, open_file, read_whole_steps, words_in
 from controller.profiles.repeating import Order, Repeats
-from controller.profiles.verbose import MAX_EXAMPLE, LogFacts, totals
+from controller.profiles.verbose import MAX_EXAMPLE, LogFacts, Total, totals
+from controller.profiles.verbose_columns import MARKERS
+
+_JSON = re.compile(rb'[\[{]\s*["{\]}]')
+"""How a trace begins; so do a few logs, behind other programs' lines."""
+_LINES = tuple(b"\n" + marker + b"," for marker in MARKERS)
+"""How lines of oneDNN begin; JSON has no such line, as its texts have no line ends."""
 
 
 def import_file(path: Path, steps: int | None = None) -> Profile:
@@ -29,24 +36,36 @@ def import_file(path: Path, steps: int | None = None) -> Profile:
             beginning = file.read(4096).lstrip()
             file.seek(0)
             if not beginning:
-                raise _unreadable(path, "it is empty")
-            is_trace = beginning.startswith((b"{", b"["))
-            return import_trace(path, steps) if is_trace else import_log(file, path, steps)
-    except (OSError, EOFError, zlib.error) as error:
+                cut = "its gzip data ends before any content"
+                raise _unreadable(path, cut if is_cut_gzip(file) else "it is empty")
+            if not _JSON.match(beginning):
+                return import_log(file, path, steps)
+            try:
+                return import_trace(path, steps)
+            except ProfileUnreadable:
+                if not words_in(path, _LINES):
+                    raise
+                return import_log(file, path, steps)
+    except (OSError, zlib.error) as error:
         raise _unreadable(path, getattr(error, "strerror", None) or str(error)) from error
 
 
 def import_log(file: BinaryIO, path: Path, steps: int | None = None) -> Profile:
-    """Read a verbose log; raises ProfileUnreadable if it has no execution."""
+    """Read a verbose log; raises ProfileUnreadable if it has no execution.
+
+    Raises UserError if it can't hold as many steps as are said.
+    """
     facts, order = LogFacts(), Order()
-    found = from_totals(totals(file, facts, order))
+    found = totals(file, facts, order)
     repeats = order.repeats()
     known = steps or (repeats.count if repeats else None)
-    rows, strange = primitive_rows(found, steps=known or 1)
+    rows, strange = primitive_rows(from_totals(found), steps=known or 1)
     if not rows:
         seen = 'the log contains no "primitive,exec" line'
         first = f"; its first other line is {facts.example[:40]!r}" if facts.example else ""
         raise _unreadable(path, seen + first)
+    if steps:
+        _check_steps(path, steps, found, repeats)
     summary = ProfileSummary(
         origin=_origin_of_log(path, facts),
         steps=known,
@@ -55,7 +74,7 @@ def import_log(file: BinaryIO, path: Path, steps: int | None = None) -> Profile:
         created=_creations(facts),
         skipped=facts.skipped + strange,
         example=facts.example,
-        notes=(*_notes(facts, strange), *_steps_note(steps, repeats)),
+        notes=(*_notes(file, path, facts, strange), *_steps_note(steps, repeats)),
     )
     return summarised(summary, [], rows)
 
@@ -65,7 +84,7 @@ def import_trace(path: Path, steps: int | None = None) -> Profile:
 
     Raises UserError if it marks another number of steps than is said.
     """
-    trace = read_trace(path)
+    trace = read_whole_steps(path)
     found = trace.found
     marked = len(found.steps) if found.marked else None
     if steps and marked and steps != marked:
@@ -112,12 +131,41 @@ def _creations(facts: LogFacts) -> tuple[Creation, ...]:
     return tuple(sorted(found, key=lambda creation: -creation.seconds))
 
 
-def _notes(facts: LogFacts, strange: int) -> Iterator[str]:
+def _notes(file: BinaryIO, path: Path, facts: LogFacts, strange: int) -> Iterator[str]:
     if len(facts.libraries) > 1:
         yield f"logs of several releases of oneDNN: {', '.join(facts.libraries)}"
     if strange:
         yield f"{strange} executions with a description that isn't known"
     yield from facts.notes
+    if is_cut_gzip(file):
+        yield f"{path.name} ends in the middle of its gzip data"
+
+
+def _check_steps(
+    path: Path, steps: int, found: Mapping[bytes, Total], repeats: Repeats | None
+) -> None:
+    """Raise UserError for steps that a log can't have: each is of whole executions, and repeats."""
+    executions = sum(total.calls for total in found.values())
+    if repeats and repeats.count % steps:
+        count = repeats.count
+        seen = (
+            f"the log is the same {repeats.executions:,} executions {count:,} times, and "
+            f"{count:,} is no multiple of {steps:,}"
+        )
+        remedy = f"Give a number that divides {count:,}, such as {_divisors_near(steps, count)}"
+    elif steps > executions:
+        seen = f"the log has {executions:,} executions, which are less than one a step"
+        remedy = "Give another number"
+    else:
+        return
+    raise UserError(f"import {path} with --steps {steps}", seen, f"{remedy}, or leave --steps out.")
+
+
+def _divisors_near(number: int, of: int) -> str:
+    """Return the divisors next to a number that is none, as words."""
+    around = (range(min(number, of), 0, -1), range(number, of + 1))
+    found = (next((n for n in each if of % n == 0), None) for each in around)
+    return " or ".join(f"{n:,}" for n in found if n is not None)
 
 
 def _steps_note(given: int | None, repeats: Repeats | None) -> Iterator[str]:

@@ -6,7 +6,6 @@ A machine changes its speed within minutes. Only what runs at the same time can 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -15,22 +14,17 @@ from typing import BinaryIO, Final
 from controller.contracts.replay import KernelReplay, LogReplayed, Replayed
 from controller.profiles.log_replays import Planned, likeness
 from controller.profiles.model import Profile
-from controller.profiles.operations import flops
 from controller.profiles.primitive import primitive_of
 from controller.profiles.projecting import (
     projected,
     refused_told,
-    replay_key,
+    replay_keys,
     replays_of,
     samples_of,
 )
 from controller.profiles.replay_arguments import NotReplayable, require_limits
+from controller.profiles.replay_work import KNOWN, most_flops
 
-_KERNEL: Final = re.compile(
-    r"aten::(?!_)[a-z0-9_]+(\.[a-z_]+)?|(mkldnn|mkl)::_[a-z0-9_]+"
-    r"|aten::_(convolution|scaled_dot_product|softmax|log_softmax|mkldnn|batch_norm)[a-z0-9_]*"
-)
-"""Kernels that may call oneDNN; most that begin with `_` are torch's own business."""
 _QUOTES: Final = frozenset("'\"\\")
 
 
@@ -99,27 +93,27 @@ def replayed_again(live: Profile, both: Interleaved, done: LogReplayed, log: Bin
 
 def _live_tasks(live: Profile) -> tuple[dict[str, KernelReplay], tuple[Replayed, ...]]:
     """Return the kernels that have primitives, which alone are compared."""
-    compared = {replay_key(row.place) for row in live.primitives}
+    compared = set(replay_keys(live))
     tasks: dict[str, KernelReplay] = {}
     refused = []
     for task in replays_of(live):
         if not isinstance(task, KernelReplay) or task.key not in compared:
             continue
         try:
-            tasks[task.key] = task.model_copy(update={"bytes": _trusted_bytes(task)})
+            tasks[task.key] = task.model_copy(update={"bytes": trusted_bytes(task)})
         except NotReplayable as why:
             refused.append(Replayed(key=task.key, refused=str(why)))
     return tasks, tuple(refused)
 
 
-def _trusted_bytes(task: KernelReplay) -> float:
+def trusted_bytes(task: KernelReplay) -> float:
     """Return the bytes of a kernel's tensors; raises NotReplayable.
 
     A profile in a folder may be another user's: it neither names files nor takes all memory or
     hours. Traces record numbers, no texts.
     """
-    if not _KERNEL.fullmatch(task.kernel):
-        raise NotReplayable(f"{task.kernel[:80]!r} is no kernel of torch")
+    if task.kernel not in KNOWN:
+        raise NotReplayable(f"{task.kernel[:80]!r} is no kernel of torch whose work is known")
     try:
         dims, strides, values = (
             json.loads(text or "[]") for text in (task.dims, task.strides, task.values)
@@ -129,7 +123,11 @@ def _trusted_bytes(task: KernelReplay) -> float:
         size = sum(_tensor_bytes(dims, strides))
     except (ArithmeticError, RecursionError, TypeError, ValueError) as error:
         raise NotReplayable("its sizes are not known") from error
-    require_limits(size, flops(task.kernel, task.dims, task.values) or 0.0)
+    require_limits(size)
+    work = most_flops(task.kernel, task.dims, task.values)
+    if work is None:
+        raise NotReplayable("its work is not known")
+    require_limits(size, work)
     return size
 
 
@@ -162,8 +160,9 @@ def _keys_by_work(
 ) -> dict[tuple[str, ...], list[str]]:
     """Return which kernels of a live profile do some work, those with most time first."""
     found: dict[tuple[str, ...], list[str]] = {}
-    for row in sorted(live.primitives, key=lambda row: -row.seconds):
-        key, primitive = replay_key(row.place), primitive_of(row.body)
+    keyed = zip(live.primitives, replay_keys(live), strict=True)
+    for row, key in sorted(keyed, key=lambda each: -each[0].seconds):
+        primitive = primitive_of(row.body)
         if primitive and key in tasks:
             found.setdefault(likeness(primitive), []).append(key)
     return found

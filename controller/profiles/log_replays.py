@@ -6,8 +6,9 @@ kernel is logged again when it is replayed, so that only equal primitives are co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from controller.contracts.replay import KernelReplay
 from controller.profiles.fused_replays import Task, fused_convolution, fused_deconvolution
@@ -27,6 +28,12 @@ from controller.profiles.replay_arguments import (
     value,
     values,
 )
+
+_MODES: Final = (
+    *("attr-fpmath", "attr-acc-mode", "attr-rounding-mode"),
+    *("attr-deterministic", "attr-dropout"),
+)
+"""Attributes that change what is computed, as oneDNN logs them (src/common/verbose.cpp)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,12 @@ def likeness(primitive: Primitive) -> tuple[str, ...]:
     # How oneDNN convolves is its choice; which function another primitive computes is not.
     what = "" if "convolution" in primitive.kind else primitive.algorithm
     work = (primitive.kind, what, primitive.direction, primitive.problem, primitive.post_ops)
-    return (*work, *kept)
+    return (*work, *_modes(primitive), *kept)
+
+
+def _modes(primitive: Primitive) -> tuple[str, ...]:
+    """Return the attributes by which it computes otherwise than its sizes and types tell."""
+    return tuple(one for one in primitive.attributes.split() if one.startswith(_MODES))
 
 
 def is_product(primitive: Primitive) -> bool:
@@ -73,25 +85,23 @@ def task_of(primitive: Primitive) -> KernelReplay:
     """Return the kernel that runs a primitive; raises NotReplayable."""
     if not primitive.engine.startswith("cpu"):
         raise NotReplayable(f"it ran on engine {primitive.engine}")
-    makers = {
-        "convolution": _convolution,
-        "deconvolution": _convolution,
-        "inner_product": inner_product,
-        "matmul": matmul,
-    }
-    if primitive.post_ops and primitive.kind not in makers:
+    if modes := _modes(primitive):
+        raise NotReplayable(f"no kernel of torch runs it with {' '.join(modes)}")
+    if primitive.post_ops and primitive.kind not in _MAKERS:
         raise NotReplayable(f"no kernel of torch has its post-operations {primitive.post_ops}")
     if primitive.kind == "reorder":
         raise NotReplayable("no kernel that was replayed has this reorder")
     try:
         if primitive.kind in OPAQUE_MAKERS:
             return OPAQUE_MAKERS[primitive.kind](primitive)
-        if primitive.kind not in makers:
+        if primitive.kind not in _MAKERS:
             raise NotReplayable(f"torch runs no {primitive.kind} by oneDNN")
         size = _sane_bytes(primitive)
-        name, arguments = makers[primitive.kind](primitive)
+        name, arguments = _MAKERS[primitive.kind](primitive)
     except KeyError as unknown:
         raise NotReplayable(f"it has no size {unknown.args[0]}") from unknown
+    except (ArithmeticError, IndexError, ValueError) as damaged:
+        raise NotReplayable("its description is damaged") from damaged
     return replay_of(name, arguments, size=size)
 
 
@@ -190,3 +200,12 @@ def _is_channels_last(memory: Iterable[Memory]) -> bool:
         not m.chosen and m.role in ("src", "dst") and m.tag.startswith("ac") and m.tag[-1:] == "b"
         for m in memory
     )
+
+
+_MAKERS: Final[Mapping[str, Callable[[Primitive], Task]]] = {
+    "convolution": _convolution,
+    "deconvolution": _convolution,
+    "inner_product": inner_product,
+    "matmul": matmul,
+}
+"""Kind of primitive → its kernel and arguments; the functions raise as OPAQUE_MAKERS'."""

@@ -73,7 +73,7 @@ def _scaling(primitive: Primitive, dims: Sequence[int], settings: Sequence[str])
 
 def _prelu(primitive: Primitive) -> KernelReplay:
     dims, slopes = _dimensions(primitive, 2)
-    if len(dims) < 2 or slopes != [1, slopes[1], *[1] * (len(dims) - 2)]:
+    if min(len(dims), len(slopes)) < 2 or slopes != [1, slopes[1], *[1] * (len(dims) - 2)]:
         raise NotReplayable("torch has one slope, or one for each channel")
     slope = tensor([slopes[1]], dtype_of(primitive))
     return _replay(primitive, "aten::prelu", [_tensor(primitive, dims), slope])
@@ -116,7 +116,8 @@ def _softmax(primitive: Primitive) -> KernelReplay:
     name, *settings = primitive.algorithm.split() or [""]
     axes = [text.removeprefix("axis:") for text in settings if text.startswith("axis:")]
     (dims,) = _dimensions(primitive, 1)
-    if name not in ("softmax_accurate", "") or len(axes) != 1 or axes[0] not in "01234":
+    known = [str(axis) for axis in range(len(dims))]
+    if name not in ("softmax_accurate", "") or len(axes) != 1 or axes[0] not in known:
         raise _none_of(primitive)
     return _replay(
         primitive,
@@ -148,6 +149,7 @@ def _pooling(primitive: Primitive) -> KernelReplay:
         [p[f"{prefix}{axis}"] for axis in axes] for prefix in ("k", "s", "p")
     )
     up = _rounds_up(p, axes)
+    require_limits(0.0, prod([p["mb"], p["ic"], *(p[f"o{a}"] * p[f"k{a}"] for a in axes)]))
     window = [values(kernel), values(stride), values(padding)]
     if name == "pooling_max":
         kernel_name, rest = "aten::mkldnn_max_pool", [values([1] * len(axes)), value(up)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from math import prod
 
 _DTYPES: Mapping[str, float] = {
     "f64": 8,
@@ -33,8 +35,7 @@ _MEMORY = re.compile(
     r":(?P<kind>[^:]*):(?P<tag>[^:]*)(?::(?P<strides>[\dx*]*))?"
 )
 _PARAMETER = re.compile(r"([a-z]+)(-?[0-9]{1,15})(?![0-9])")
-_SIZE = re.compile(r"[0-9]{1,15}")
-_SIZES = re.compile(r"[0-9]{1,15}(x[0-9]{1,15})+")
+_SHAPE = re.compile(r"[0-9]{1,15}(x[0-9]{1,15})*")
 _MOST_DIMENSIONS = 12
 """Of oneDNN's tensors; a damaged line may have more."""
 _POST_OPS = re.compile(r"attr-post-ops:(\S+)|post_ops:'([^']*)'")
@@ -49,6 +50,10 @@ _DIRECTIONS = {
 }
 """Propagation kind → benchdnn's short name."""
 SPATIAL = ("d", "h", "w")
+_INPUTS = ("src", "data", "wei")
+"""Roles of the inputs: a problem of several shapes gives theirs, in the order of the memory."""
+_SMALL = ("stats", "scale", "shift")
+"""Roles of a layer normalization's tensors that are far smaller than its source: not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +142,19 @@ class Primitive:
 
     def bytes(self) -> float | None:
         """Return the bytes of its tensors, each counted once; None if unknown."""
-        elements = self.elements()
-        found = [elements[m.role] * _DTYPES[m.dtype] for m in self.memory if m.role in elements]
-        return float(sum(found)) if found else None
+        pairs = zip(self.memory, self._elements_by_position(), strict=True)
+        sizes = [count * _DTYPES[m.dtype] for m, count in pairs if count is not None]
+        return float(sum(sizes)) if sizes else None
 
     def elements(self) -> Mapping[str, int]:
-        """Return the number of elements of each tensor that follows from the problem."""
+        """Return the number of elements of each tensor by role, as it follows from the problem.
+
+        Empty where the problem is shapes, except for matmul: both inputs of `binary` are `src`.
+        """
         p = self.parameters
         if self.kind == "matmul" and p:
-            b, m, n, k = p["b"], p["m"], p["n"], p["k"]
-            return {"src": b * m * k, "wei": b * k * n, "dst": b * m * n}
-        if "x" in self.problem or self.problem.isdigit():
-            return self._elements_of_dimensions()
+            source, weights = map(prod, sides_of(self.problem))
+            return {"src": source, "wei": weights, "dst": p["b"] * p["m"] * p["n"]}
         mb, ic = p.get("mb", 1), p.get("ic", 1)
         oc = p.get("oc", ic)
         src = mb * ic * _product(p, "i")
@@ -160,13 +166,23 @@ class Primitive:
         output = mb * oc * (_product(p, "o") if "ow" in p else _product(p, "i"))
         return {"src": src, "data": src, "dst": output, "diff": src} if "mb" in p else {}
 
-    def _elements_of_dimensions(self) -> Mapping[str, int]:
-        each = [_elements(part) for part in self.problem.split(":")]
-        sources = [m.role for m in self.memory if m.role.startswith("src")]
-        found = {m.role: each[0] for m in self.memory}
-        if len(each) > 1:
-            found |= dict(zip(sources, each, strict=False))
-        return found
+    def _elements_by_position(self) -> Sequence[int | None]:
+        """Return the number of elements of each of `memory`; None if unknown, or not counted.
+
+        Which shapes a problem has, and for which tensors: src/common/verbose.cpp of oneDNN.
+        """
+        if by_role := self.elements():
+            return [by_role.get(m.role) for m in self.memory]
+        shapes = _shapes(self.problem)
+        if not shapes:
+            return [None] * len(self.memory)
+        first, *others = map(prod, shapes)
+        if not others:
+            return [first if _is_whole(m.role) else None for m in self.memory]
+        inputs = iter((first, *others))
+        by_role = {"dst": _output(self.kind, shapes), "diff": first, "diff_wei": others[0]}
+        roles = [m.role for m in self.memory]
+        return [next(inputs, None) if role in _INPUTS else by_role.get(role) for role in roles]
 
 
 def primitive_of(body: str) -> Primitive | None:
@@ -204,15 +220,44 @@ def _algorithm(auxiliary: str) -> str:
 
 
 def _matmul(problem: str) -> dict[str, int]:
-    """Return batch, m, n and k of `[B×]MxK:[B×]KxN[:…]`; nothing if a size is open."""
-    sides = problem.split(":")[:2]
-    if len(sides) != 2 or not all(_SIZES.fullmatch(side) for side in sides):
+    """Return the output's batch, m, n and k of a matmul; nothing if a size is open."""
+    sides = sides_of(problem)
+    if not sides:
         return {}
-    source, weights = ([int(n) for n in side.split("x")] for side in sides)
-    batch = 1
-    for number in source[:-2]:
-        batch *= number
+    source, weights = sides
+    batch = _broadcast([source[:-2], weights[:-2]])
     return {"b": batch, "m": source[-2], "k": source[-1], "n": weights[-1]}
+
+
+def sides_of(problem: str) -> Sequence[Sequence[int]]:
+    """Return the shapes of source and weights of `[B×]MxK:[B×]KxN[:…]`; none if a size is open."""
+    sides = _shapes(":".join(problem.split(":")[:2]))
+    return sides if len(sides) == 2 and all(len(side) > 1 for side in sides) else []
+
+
+def _shapes(problem: str) -> Sequence[Sequence[int]]:
+    """Return the shapes of `AxB[:AxB…]`; none if a size is open, or of problems by letters."""
+    parts = problem.split(":")
+    if not all(_SHAPE.fullmatch(part) for part in parts):
+        return []
+    return [[int(size) for size in part.split("x")] for part in parts]
+
+
+def _output(kind: str, shapes: Sequence[Sequence[int]]) -> int:
+    """Return the elements of a destination; reductions print its shape behind the source's."""
+    if kind == "concat":
+        return sum(map(prod, shapes))
+    return prod(shapes[-1]) if kind == "reduction" else _broadcast(shapes)
+
+
+def _broadcast(shapes: Sequence[Sequence[int]]) -> int:
+    """Return the elements of what shapes are broadcast to: the larger of each pair of sizes."""
+    return prod(map(max, zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)))
+
+
+def _is_whole(role: str) -> bool:
+    """Return whether a tensor has the source's shape, if that is all that a problem gives."""
+    return role.removeprefix("diff_") not in _SMALL
 
 
 def _product(parameters: Mapping[str, int], prefix: str) -> int:
@@ -220,11 +265,4 @@ def _product(parameters: Mapping[str, int], prefix: str) -> int:
     found = 1
     for axis in SPATIAL:
         found *= parameters.get(prefix + axis, 1)
-    return found
-
-
-def _elements(dimensions: str) -> int:
-    found = 1
-    for number in dimensions.split("x"):
-        found *= int(number) if _SIZE.fullmatch(number) else 1
     return found

@@ -8,7 +8,7 @@ from math import prod
 from typing import Final
 
 from controller.profiles.fused_replays import Task, fused_linear, sum_factor
-from controller.profiles.primitive import SPATIAL, Primitive
+from controller.profiles.primitive import SPATIAL, Primitive, sides_of
 from controller.profiles.replay_arguments import (
     Argument,
     NotReplayable,
@@ -47,6 +47,9 @@ def matmul(primitive: Primitive) -> Task:
     What it adds to (`sum`) may be any tensor of the output's size: a layer's bias is the usual one.
     """
     p, dtype = primitive.parameters, dtype_of(primitive)
+    batches = [prod(side[:-2]) for side in sides_of(primitive.problem)]
+    if min(batches) != max(batches):
+        raise NotReplayable("no kernel of torch multiplies batches of different sizes")
     beta, is_scaled = sum_factor(primitive), SCALED in primitive.attributes
     if p["b"] > 1 and has_bias(primitive):
         raise NotReplayable("no kernel of torch adds a bias to batches of products")

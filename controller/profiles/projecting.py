@@ -32,21 +32,19 @@ def replays_of(profile: Profile) -> list[Replay]:
 
     Where a trace doesn't record a kernel's inputs, the layer of its primitives is replayed instead.
     """
-    places = [row.place for row in profile.primitives if row.place.kernel]
-    training = {row.place for row in profile.primitives if trains(row.direction)}
-    places += [row.place for row in profile.kernels if is_gemm(row)]
+    gemms = [(row.place, False) for row in profile.kernels if is_gemm(row)]
     found = {
-        replay_key(place): KernelReplay(
-            key=replay_key(place),
+        (key := replay_key(place, trains=training)): KernelReplay(
+            key=key,
             kernel=place.kernel,
             dims=place.dims,
             strides=place.strides,
             dtypes=place.dtypes,
             values=place.values,
-            trains=place in training,
+            trains=training,
         )
-        for place in places
-        if place.dims
+        for place, training in (*_called(profile), *gemms)
+        if place.kernel and place.dims
     }
     return [*found.values(), *layers_of(profile.primitives)]
 
@@ -85,12 +83,13 @@ def projected(
     known = {key: _projection(found) for key, found in samples.items()}
     alike = {work: _projection(found) for work, found in _by_work(samples).items()}
 
-    def replay(row: PrimitiveRow) -> Projection | None:
-        own = known.get(body_key(replay_key(row.place), row.body)) or known.get(row.body)
+    def replay(row: PrimitiveRow, key: str) -> Projection | None:
+        own = known.get(body_key(key, row.body)) or known.get(row.body)
         primitive = None if own else primitive_of(row.body)
         return alike.get(likeness(primitive)) if primitive else own
 
-    primitives = tuple(replace(row, replay=replay(row)) for row in profile.primitives)
+    keyed = zip(profile.primitives, replay_keys(profile), strict=True)
+    primitives = tuple(replace(row, replay=replay(row, key)) for row, key in keyed)
     kernels = tuple(
         replace(row, replay=known.get(replay_key(row.place))) if is_gemm(row) else row
         for row in profile.kernels
@@ -161,22 +160,43 @@ def _implementation_notes(
 def refused_told(profile: Profile, replayed: Sequence[Replayed]) -> Iterator[str]:
     """Yield how much of the time was not replayed because torch refused the kernel, and why."""
     why = {one.key: one.refused for one in replayed if one.refused}
-    measured = [(row.place, row.seconds, row.replay) for row in profile.primitives]
-    measured += [(r.place, r.total_s, r.replay) for r in profile.kernels if is_gemm(r)]
-    whole_s = sum(seconds for _, seconds, _ in measured) or 1.0
+    keyed = zip(profile.primitives, replay_keys(profile), strict=True)
+    measured = [(key, row.place.kernel, row.seconds, row.replay) for row, key in keyed]
+    measured += [
+        (replay_key(row.place), row.place.kernel, row.total_s, row.replay)
+        for row in profile.kernels
+        if is_gemm(row)
+    ]
+    whole_s = sum(seconds for _, _, seconds, _ in measured) or 1.0
     spent: dict[str, tuple[float, str]] = {}
-    for place, seconds, replay in measured:
-        if replay is None and (reason := why.get(replay_key(place))):
-            before, first = spent.get(place.kernel, (0.0, reason))
-            spent[place.kernel] = before + seconds, first
+    for key, kernel, seconds, replay in measured:
+        if replay is None and (reason := why.get(key)):
+            before, first = spent.get(kernel, (0.0, reason))
+            spent[kernel] = before + seconds, first
     largest = sorted(spent.items(), key=lambda item: -item[1][0])
     for kernel, (seconds, reason) in largest[:MOST_REASONS]:
         yield f"not replayed, {seconds / whole_s:.1%} of the time: {kernel}: {reason}"
 
 
-def replay_key(place: Place) -> str:
-    """Return the key of a kernel with its inputs."""
-    return "|".join((place.kernel, place.dims, place.strides, place.dtypes, place.values))
+def replay_keys(profile: Profile) -> list[str]:
+    """Return the key of the replay of each primitive's kernel."""
+    return [replay_key(place, trains=training) for place, training in _called(profile)]
+
+
+def _called(profile: Profile) -> list[tuple[Place, bool]]:
+    """Return each primitive's place, and whether its kernel was called with gradients on: torch
+    then has oneDNN train. Its primitives that are not forward tell nothing of that."""
+    training = {row.place for row in profile.primitives if trains(row.direction)}
+    return [
+        (row.place, row.place in training and row.direction != "FWD_I")
+        for row in profile.primitives
+    ]
+
+
+def replay_key(place: Place, *, trains: bool = False) -> str:
+    """Return the key of a kernel with its inputs, called with gradients on if it trains."""
+    inputs = (place.kernel, place.dims, place.strides, place.dtypes, place.values)
+    return "|".join((*inputs, "trains") if trains else inputs)
 
 
 def body_key(kernel: str, body: str) -> str:

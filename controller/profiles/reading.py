@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import io
+import math
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import merge
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from controller.profiles.attribution import Attribution, attribute
 from controller.profiles.trace import OPS, PYTHON, RUNTIME, Event, TraceFacts, events
@@ -24,6 +26,13 @@ class TraceRead:
     name: str
     found: Attribution
     facts: TraceFacts
+    lacks_last: bool = False
+    """Whether its last step is left out."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Return whether the file has more than was read, or had."""
+        return self.facts.torn or self.facts.broken is not None
 
     @property
     def skipped(self) -> int:
@@ -44,6 +53,10 @@ class TraceRead:
         told = {
             f"left out of {self.name}, which is read for what ran on CPUs: {left_out}": left_out,
             f"{self.name} ends in the middle of the trace": self.facts.torn,
+            f"{self.name} has broken JSON, behind which it is not read: {self.facts.broken}": (
+                self.facts.broken
+            ),
+            f"the last step of {self.name} is left out: it may lack events": self.lacks_last,
             f"{late} events of {self.name} are out of order, and left out": late,
         }
         return tuple(note for note, is_so in told.items() if is_so)
@@ -55,15 +68,32 @@ class TraceRead:
         return (f"the {short:,} shortest spans are not in the timeline",) if short else ()
 
 
-def read_trace(path: Path, beside: Iterable[Event] = (), *, load_apart: bool = False) -> TraceRead:
+def read_whole_steps(path: Path) -> TraceRead:
+    """Read a trace without the last step of a file that is cut, if there is another one.
+
+    Raises ProfileUnreadable and OSError.
+    """
+    trace = read_trace(path)
+    if not trace.is_cut or len(trace.found.steps) < 2:
+        return trace
+    return replace(read_trace(path, until_s=trace.found.last_step_s), lacks_last=True)
+
+
+def read_trace(
+    path: Path,
+    beside: Iterable[Event] = (),
+    *,
+    load_apart: bool = False,
+    until_s: float = math.inf,
+) -> TraceRead:
     """Read a trace as a stream, merged with other events; raises ProfileUnreadable and OSError.
 
     torch writes Python functions after all ops, so the file is then read at two places at a time.
     Calls of a GPU's runtime are in no order: those that wait are read before, and sorted.
-    load_apart: loading a batch is no part of a step.
+    load_apart: loading a batch is no part of a step. until_s: what begins later is left out.
     """
     facts = TraceFacts()
-    seen = _words_in(path, [f'"{kind}"'.encode() for kind in (*PYTHON, *RUNTIME)])
+    seen = words_in(path, [f'"{kind}"'.encode() for kind in (*PYTHON, *RUNTIME)])
     kinds = [OPS, PYTHON] if f'"{PYTHON[0]}"'.encode() in seen else [OPS]
     with ExitStack() as files:
         streams: list[Iterable[Event]] = [
@@ -72,15 +102,65 @@ def read_trace(path: Path, beside: Iterable[Event] = (), *, load_apart: bool = F
         if any(f'"{kind}"'.encode() in seen for kind in RUNTIME):
             with open_file(path) as file:
                 streams.append(sorted(events(file, facts, str(path), RUNTIME), key=_order))
-        found = attribute(merge(*streams, beside, key=_order), load_apart=load_apart)
+        read = merge(*streams, beside, key=_order)
+        found = attribute((e for e in read if e.start_s < until_s), load_apart=load_apart)
     return TraceRead(path.name, found, facts)
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file for reading, decompressed if it is gzip; raises OSError."""
+    """Open a file for reading, decompressed if it is gzip; raises OSError.
+
+    A gzip file that is cut off ends there, as a plain one does.
+    """
     with path.open("rb") as file:
         packed = file.read(2) == _GZIP
-    return cast("BinaryIO", gzip.open(path, "rb")) if packed else path.open("rb")
+    return cast("BinaryIO", io.BufferedReader(_Unpacked(path))) if packed else path.open("rb")
+
+
+def is_cut_gzip(file: BinaryIO) -> bool:
+    """Return whether a file of `open_file`, read to its end, is gzip that was cut off."""
+    raw = getattr(file, "raw", None)
+    return isinstance(raw, _Unpacked) and raw.is_cut
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file, up to where the file ends."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._file = gzip.GzipFile(path)
+        self.is_cut = False
+        """Whether its end was reached, and is none of gzip's."""
+
+    def readable(self) -> bool:
+        """See io.IOBase."""
+        return True
+
+    def seekable(self) -> bool:
+        """See io.IOBase."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """See io.IOBase."""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """See io.IOBase."""
+        return self._file.tell()
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - any buffer
+        """See io.RawIOBase; raises zlib.error and OSError for damage."""
+        try:
+            piece = self._file.read1(len(buffer))  # `read` would lose what is before a cut
+        except EOFError:
+            self.is_cut, piece = True, b""
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        """See io.IOBase."""
+        self._file.close()
+        super().close()
 
 
 def _order(event: Event) -> tuple[float, float]:
@@ -89,8 +169,8 @@ def _order(event: Event) -> tuple[float, float]:
     return event.start_s, -event.seconds
 
 
-def _words_in(path: Path, words: Sequence[bytes]) -> frozenset[bytes]:
-    """Return which of some words a file holds."""
+def words_in(path: Path, words: Sequence[bytes]) -> frozenset[bytes]:
+    """Return which of some words a file holds; raises OSError."""
     rest, missing = b"", set(words)
     longest = max(map(len, words))
     with open_file(path) as file:

@@ -45,7 +45,7 @@ class Frame(Protocol):
 
     @property
     def depth(self) -> int:
-        """How many frames are around it, without those of steps and phases."""
+        """How many frames are around it within the step, without those of steps and phases."""
         ...
 
 
@@ -131,11 +131,13 @@ def _spans_of(step: _Step) -> Iterator[Span]:
 
 def _phases(frames: Iterable[Frame], begin_s: float) -> Iterator[Span]:
     """Yield the phases: outermost frames that follow one another in the same phase are one."""
-    name, start_s, end_s = "", 0.0, 0.0
+    name, start_s, end_s, covered_s = "", 0.0, 0.0, 0.0
     for frame in frames:
-        if frame.depth or not frame.place.phase:
-            continue
         began_s = frame.event.start_s - begin_s
+        # Inside one that was seen: by its middle, as clocks are rounded.
+        if not frame.place.phase or began_s + frame.seconds / 2 < covered_s:
+            continue
+        covered_s = began_s + frame.seconds
         if frame.place.phase != name:
             if name:
                 yield Span("phase", name, "", 0, PHASE_LANE, start_s, end_s - start_s)

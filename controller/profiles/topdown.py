@@ -10,7 +10,9 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, dropwhile
+from math import isfinite
 from pathlib import Path
 from typing import Final
 
@@ -50,13 +52,24 @@ _OTHERS: Final[Mapping[str, str]] = {
 _PERFSPECT: Final = re.compile(r"(?:metric_)?TMA_\.*(\w+)\(%\)$", re.IGNORECASE)
 _SHARE: Final = re.compile(r"(?:%slots|percent of slots|%)\s+(.+)")
 """A share of slots, as Intel's, AMD's and Arm's metrics are named."""
+_TELLS: Final = re.compile("%|slots|topdown-", re.IGNORECASE)
+"""In every line that names a metric or an event."""
+_SEPARATORS: Final = (",", ";", "|", "\t")
+"""Those of `perf stat -x SEPARATOR` that are recognised."""
 _FEWEST_FIELDS: Final = 7
 """Of a line of `perf stat -x,`: value, unit, event, run time, share, metric, its unit."""
-Found = dict[str, list[float]]
-
-
+_BEFORE_EVENT: Final = 2
+"""Fields from a count to its event."""
+_BEFORE_UNIT: Final = 1
+"""Fields from a metric to its unit."""
+SLOTS: Final = "slots"
+"""The event that counts all slots."""
 SMT: Final = "smt_contention"
 """AMD's share of the slots that the core's other thread took."""
+Values = dict[str, list[float]]
+"""Node → percents, or event → counts: of each interval, or group of cores."""
+Pair = tuple[str, float | None]
+"""A node and a percent, or an event and a count; None where none was counted."""
 
 
 def read_topdown(path: Path) -> TopDown:
@@ -78,18 +91,43 @@ def topdown_in(data: bytes, what: str, source: str | None = None) -> TopDown:
         raise _unreadable(what, f"it has more than {MOST_BYTES >> 20} MiB")
     lines = [line for line in data.decode(errors="replace").splitlines() if len(line) < LONGEST]
     for tool, reader in (("perf", _perf), ("PerfSpect", _perfspect)):
-        if found := reader(lines):
-            return _topdown(what, source or f"{tool}, {Path(what).name}", found)
+        values = reader(lines)
+        finite = {name: [*filter(isfinite, each)] for name, each in values.items()}
+        if shares := _shares(finite):
+            notes = _notes(values, finite)
+            return _topdown(what, source or f"{tool}, {Path(what).name}", shares, notes)
     raise _unreadable(what, "it has no top-down metric and none of the events slots, topdown-*")
 
 
-def _topdown(what: str, source: str, found: Found) -> TopDown:
-    shares = {name: sum(values) / len(values) for name, values in found.items()}
-    most = max(len(values) for values in found.values())
-    notes = [f"means of {most} intervals or groups of cores"] if most > 1 else []
-    if 0 < (taken := shares.pop(SMT, 0.0)) < 1:
+def _shares(values: Values) -> dict[str, float]:
+    """Return each node's share of the slots: its events over slots, or else its mean percent."""
+    if SLOTS not in values:
+        means = {name: sum(each) / len(each) for name, each in values.items() if each}
+        return {name: mean / 100 for name, mean in means.items() if name not in _EVENTS}
+    slots = sum(values[SLOTS])
+    counts = {name: sum(each) for name, each in values.items() if each and name != SLOTS}
+    return {_EVENTS[name]: count / slots for name, count in counts.items()} if slots > 0 else {}
+
+
+def _notes(values: Values, finite: Values) -> list[str]:
+    """Return notes on the values that shares are computed from. finite: those not left out."""
+    most = max(map(len, finite.values()))
+    alike = "" if SLOTS in values else ", each of which counts alike"
+    notes = [f"means of {most} intervals or groups of cores{alike}"] if most > 1 else []
+    total, kept = (sum(map(len, each.values())) for each in (values, finite))
+    if kept < total:  # perf prints `nan` for a core that was idle
+        notes.append(f"left out {total - kept} of {total} values: not finite")
+    return notes
+
+
+def _topdown(what: str, source: str, shares: Mapping[str, float], notes: Sequence[str]) -> TopDown:
+    """Return shares of the slots that the core's other thread left; raises ProfileUnreadable."""
+    taken = shares.get(SMT, 0.0)
+    shares = {name: share for name, share in shares.items() if name != SMT}
+    if 0 < taken < 1:
         shares = {name: share / (1 - taken) for name, share in shares.items()}
-        notes.append(f"without the {taken:.1%} of slots that the core's other thread took")
+        note = f"without the {taken:.1%} of slots that the core's other thread took"
+        notes = [*notes, note]
     try:
         return TopDown(source=source, shares=_completed(shares), notes=tuple(notes))
     except ValidationError as error:
@@ -109,21 +147,37 @@ def _completed(shares: Mapping[str, float]) -> dict[str, float]:
     return {name: known[name] for name in ordered if name in known}
 
 
-def _perf(lines: Iterable[str]) -> Found:
-    """Return the shares of each interval: metrics, or else counts over slots."""
-    metrics: Found = {}
-    counts: Found = {}
-    lines = list(lines)
-    for event, count, metric, unit in [*_perf_rows(lines), *_metric_columns(lines)]:
-        node = _node_of_metric(unit)
-        if node and metric is not None:
-            metrics.setdefault(node, []).append(metric / 100)
-        if count is not None and (event in _EVENTS or event == "slots"):
-            counts.setdefault(event, []).append(count)
-    if metrics:
-        return metrics
-    slots = sum(counts.pop("slots", []))
-    return {_EVENTS[event]: [sum(of) / slots] for event, of in counts.items()} if slots > 0 else {}
+def _perf(lines: Sequence[str]) -> Values:
+    """Return perf's metrics; its counts of events where no metric has a value."""
+    marked = [(line, bool(_TELLS.search(line))) for line in lines]
+    telling = [line for line, tells in marked if tells]
+    separated = max(
+        ([*_of_rows(telling, each), *_of_columns(marked, each)] for each in _SEPARATORS), key=len
+    )
+    values = _collected(chain(separated, _of_objects(telling)))
+    counts = {name: each for name, each in values.items() if name == SLOTS or name in _EVENTS}
+    metrics = {name: each for name, each in values.items() if name not in counts}
+    return metrics if any(map(isfinite, chain(*metrics.values()))) else counts
+
+
+def _collected(pairs: Iterable[Pair]) -> Values:
+    """Return the numbers of each name."""
+    values: Values = {}
+    for name, number in pairs:
+        if number is not None:
+            values.setdefault(name, []).append(number)
+    return values
+
+
+def _fields(line: str, separator: str) -> list[str]:
+    return [field.strip() for field in line.split(separator)]
+
+
+def _event(text: str) -> str | None:
+    """Return the event of _EVENTS, or SLOTS, that a name is: `cpu_core/topdown-retiring/u`."""
+    name = text.lower().partition("/")[2] or text.lower()
+    plain = name.split("/")[0].split(":")[0].replace("topdown.slots", SLOTS)
+    return plain if plain == SLOTS or plain in _EVENTS else None
 
 
 def _node_of_metric(unit: str) -> str | None:
@@ -136,44 +190,58 @@ def _node_of_metric(unit: str) -> str | None:
     return plain if plain in _NODES or plain == SMT else None
 
 
-def _perf_rows(lines: Iterable[str]) -> Iterator[tuple[str, float | None, float | None, str]]:
-    """Yield event, count, metric and the metric's unit of each line of -j or -x output."""
+def _of_objects(lines: Iterable[str]) -> Iterator[Pair]:
+    """Yield the event and the metric of each line of -j output."""
     for line in lines:
-        if line.startswith("{"):
-            row = _object(line)
-            event = str(row.get("event", "")).removesuffix(":u").lower()
-            counted, metric = row.get("counter-value"), row.get("metric-value")
-            yield _plain(event), _number(counted), _number(metric), str(row.get("metric-unit", ""))
-            continue
-        fields = [field.strip() for field in re.split(r"[,;]", line)]
-        for skipped in range(len(fields) - _FEWEST_FIELDS + 1):  # a time, a socket … come first
-            value, _, event, _, _, metric, unit = fields[skipped : skipped + _FEWEST_FIELDS]
-            if _plain(event) in _EVENTS or _plain(event) == "slots" or _node_of_metric(unit):
-                yield _plain(event), _number(value), _number(metric), unit
-                break
+        row = _object(line) if line.startswith("{") else {}
+        if event := _event(str(row.get("event", ""))):
+            yield event, _number(row.get("counter-value"))
+        if node := _node_of_metric(str(row.get("metric-unit", ""))):
+            yield node, _number(row.get("metric-value"))
 
 
-def _metric_columns(lines: Iterable[str]) -> Iterator[tuple[str, None, float | None, str]]:
-    """Yield what `_perf_rows` does of -x output of metrics only: a line of names, then values.
+def _of_rows(lines: Iterable[str], separator: str) -> Iterator[Pair]:
+    """Yield the event and the metric of each line of -x output.
 
-    `perf stat -x, --topdown` prints this.
+    A time or a core (-I, --per-core) may come first, a spread over runs (-r) behind the event.
     """
-    names: dict[int, str] = {}
     for line in lines:
-        fields = [field.strip() for field in re.split(r"[,;]", line.removeprefix("#"))]
-        named = {place: text for place, text in enumerate(fields) if _node_of_metric(text)}
-        if len(named) >= len(LEVELS):
-            names = named
-            continue
-        for place, name in names.items():
-            if place < len(fields):
-                yield "", None, _number(fields[place]), name
+        fields = _fields(line, separator)
+        if len(fields) >= _FEWEST_FIELDS:
+            yield from _first(fields, _event, _BEFORE_EVENT)
+            yield from _first(fields, _node_of_metric, _BEFORE_UNIT)
 
 
-def _plain(event: str) -> str:
-    """Return an event's name without its unit's: `cpu_core/topdown-retiring/u`, `slots:u`."""
-    name = event.lower().partition("/")[2] or event.lower()
-    return name.split("/")[0].split(":")[0].replace("topdown.slots", "slots")
+def _first(
+    fields: Sequence[str], name_of: Callable[[str], str | None], before: int
+) -> Iterator[Pair]:
+    """Yield the first name in a line, and the number that comes so many fields before it."""
+    for place, field in enumerate(fields[before:]):
+        if field and (name := name_of(field)):
+            yield name, _number(fields[place])
+            return
+
+
+def _of_columns(lines: Iterable[tuple[str, bool]], separator: str) -> Iterator[Pair]:
+    """Yield the metrics of -x output without events: a line of names, then values.
+
+    `perf stat -x, --topdown` prints this. lines: each with whether it may have names.
+    """
+    names: Mapping[int, str] = {}
+    for line, tells in lines:
+        if tells:
+            fields = _fields(line.removeprefix("#"), separator)
+            named = {place: name for place, name in enumerate(map(_node_of_metric, fields)) if name}
+            names = named if len(named) >= len(LEVELS) else names
+        elif names:
+            yield from _at(names, _fields(line, separator))
+
+
+def _at(names: Mapping[int, str], fields: Sequence[str]) -> Iterator[Pair]:
+    """Yield the number in the column of each name."""
+    for place, name in names.items():
+        if place < len(fields):
+            yield name, _number(fields[place])
 
 
 def _object(line: str) -> Mapping[str, object]:
@@ -184,38 +252,38 @@ def _object(line: str) -> Mapping[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _perfspect(lines: Iterable[str]) -> Found:
-    """Return the shares in a CSV of PerfSpect: a row a metric (summary), or a column a metric."""
-    rows = list(csv.reader(lines))
-    by_row = {row[0]: row[1] for row in rows if len(row) > 1 and _PERFSPECT.match(row[0])}
-    if by_row:
-        return _shares(by_row.items())
-    head = next((row for row in rows if any(_PERFSPECT.match(cell) for cell in row)), [])
+def _perfspect(lines: Iterable[str]) -> Values:
+    """Return the percents in a CSV of PerfSpect: a row a metric (summary), or a column a metric."""
+    # Line by line: else an open quote takes all lines behind it into one field.
+    rows = [next(csv.reader([line]), []) for line in dropwhile(_is_foreign, lines)]
+    by_row = ((_node_of_cell(row[0]), row[1]) for row in rows if len(row) > 1)
+    if values := _collected((node, _number(text)) for node, text in by_row if node):
+        return values
+    head = next((row for row in rows if any(map(_node_of_cell, row))), [])
+    names = {place: node for place, cell in enumerate(head) if (node := _node_of_cell(cell))}
     after = rows[rows.index(head) + 1 :] if head else []
-    return _shares(
-        (name, row[place])
-        for row in after
-        for place, name in enumerate(head)
-        if _PERFSPECT.match(name) and place < len(row)
-    )
+    return _collected(chain.from_iterable(_at(names, row) for row in after))
 
 
-def _shares(told: Iterable[tuple[str, str]]) -> Found:
-    found: Found = {}
-    for name, text in told:
-        matched = _PERFSPECT.match(name)
-        node, percent = (matched[1].lower() if matched else ""), _number(text)
-        if node in _NODES and percent is not None:
-            found.setdefault(node, []).append(percent / 100)
-    return found
+def _is_foreign(line: str) -> bool:
+    return "TMA_" not in line.upper()
+
+
+def _node_of_cell(cell: str) -> str | None:
+    """Return the node that a cell of PerfSpect's names: `TMA_..Fetch_Latency(%)`."""
+    matched = _PERFSPECT.match(cell)
+    return node if matched and (node := matched[1].lower()) in _NODES else None
 
 
 def _number(text: object) -> float | None:
-    """Return a number; None for `<not supported>`, `<not counted>` and other text."""
+    """Return a number; None for `<not supported>`, `<not counted>` and other text.
+
+    A decimal comma, of locales that have one, is read: where commas separate fields, none is left.
+    """
     if not isinstance(text, str | int | float) or isinstance(text, bool) or text == "":
         return None
     try:
-        return float(text)
+        return float(text.replace(",", ".") if isinstance(text, str) else text)
     except (ValueError, OverflowError):
         return None
 

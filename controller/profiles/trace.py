@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -31,6 +30,9 @@ RUNTIME: Kind = waiting.RUNTIME
 MOST_CATEGORIES = 32
 RECORDING = "Trace"
 """Category of the profiler's own span, which is no event of the program."""
+MOST_S = 86400.0
+"""Of an event; a day, as of a line of a log. torch has written some below 0."""
+MOST_SINCE_EPOCH_S = 2.0**33
 NO_SEQUENCE = 2**63
 """Sequence numbers from here on belong to nodes without a forward op, such as AccumulateGrad."""
 
@@ -67,6 +69,10 @@ class TraceFacts:
     example: str | None = None
     torn: bool = False
     """Whether the file is truncated."""
+    broken: str | None = None
+    """Why the file can't be read to its end, though it goes on."""
+    process: object = None
+    """The one whose events these are."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Category → events that lasted, and that nothing here reads: a GPU's kernels and copies."""
 
@@ -82,12 +88,14 @@ class GuardedJson:
     def __init__(self, file: BinaryIO, most_a_record: int, records_at: int) -> None:
         self._file = file
         self._guard = JsonGuard(most_a_record, records_at)
+        self.is_at_end = False
 
     def read(self, size: int = -1) -> bytes:
         """Return the next piece; raises DocumentRefused."""
         piece = self._file.read(size)
         while piece.endswith(b"\\") and (more := self._file.read(1)):
             piece += more
+        self.is_at_end = not piece
         self._guard.feed(piece)
         return piece
 
@@ -95,15 +103,17 @@ class GuardedJson:
 def events(file: BinaryIO, facts: TraceFacts, source: str, kind: Kind) -> Iterator[Event]:
     """Yield the profiler's events of a kind in the order of the file, which is by start.
 
-    Raises ProfileUnreadable at the end if the file had no event of torch.profiler.
+    Raises ProfileUnreadable for events of a second process, and at the end if the file had no event
+    of torch.profiler.
     """
     base_s, where = _beginning(file, source)
     records_at = where.count(".") + 1
-    found = ijson.items(GuardedJson(file, MAX_RECORD_BYTES, records_at), where, use_float=True)
+    read = GuardedJson(file, MAX_RECORD_BYTES, records_at)
     try:
-        for record in found:
+        for record in ijson.items(read, where, use_float=True):
             event = _event(record, base_s, kind)
             if event:
+                _check_process(record, facts, source)
                 facts.events += kind != RUNTIME
                 yield event
             elif _should_be_one(record, kind):
@@ -116,7 +126,8 @@ def events(file: BinaryIO, facts: TraceFacts, source: str, kind: Kind) -> Iterat
     except ijson.JSONError as error:
         if not facts.events and kind != RUNTIME:
             raise _unreadable(source, f"broken JSON: {error}") from error
-        facts.torn = True
+        facts.torn = read.is_at_end
+        facts.broken = None if read.is_at_end else str(error).partition("\n")[0]
     if not facts.events and kind != RUNTIME:
         raise _unreadable(source, "it has no events of torch.profiler's CPU ops")
 
@@ -133,6 +144,18 @@ def _beginning(file: BinaryIO, source: str) -> tuple[float, str]:
     # torch writes it before the events.
     base = _BASE.search(start.partition(b'"traceEvents"')[0])
     return (int(base[1]) * 1e-9 if base else 0.0), "traceEvents.item"
+
+
+def _check_process(record: Mapping[str, object], facts: TraceFacts, source: str) -> None:
+    """Raise ProfileUnreadable for an event of another process: threads and steps of two would mix.
+
+    record: an event.
+    """
+    process = record.get("pid", facts.process)
+    if facts.process not in (None, process):
+        seen = f"it has ops of two processes, {facts.process} and {process}"
+        raise ProfileUnreadable(f"read {source}", seen, "Give a trace of one process.")
+    facts.process = process
 
 
 def _event(
@@ -155,8 +178,8 @@ def _event(
             name=str(record["name"]),
             category=record["cat"],
             thread=int(record["tid"]),
-            start_s=base_s + _finite(record["ts"]) * 1e-6,
-            seconds=_finite(record["dur"]) * 1e-6,
+            start_s=base_s + _microseconds(record["ts"], -MOST_S, MOST_SINCE_EPOCH_S),
+            seconds=_microseconds(record["dur"], 0.0, MOST_S),
             sequence=sequence if isinstance(sequence, int) and sequence < NO_SEQUENCE else None,
             backward=bool(args.get("Fwd thread id")),
             dims=_text(args, "Input Dims"),
@@ -168,10 +191,15 @@ def _event(
         return None
 
 
-def _finite(number: Any) -> float:  # noqa: ANN401 - any JSON
-    if not math.isfinite(value := float(number)):
-        raise ValueError("no number that time is told in")
-    return value
+def _microseconds(
+    number: Any,  # noqa: ANN401 - any JSON
+    least_s: float,
+    most_s: float,
+) -> float:
+    """Return seconds; raises ValueError unless a program's clock can tell them."""
+    if not least_s <= (seconds := float(number) * 1e-6) < most_s:
+        raise ValueError("no time that a program takes")
+    return seconds
 
 
 def _should_be_one(record: Any, kind: Kind) -> bool:  # noqa: ANN401 - any JSON

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from controller.contracts.base import Scalar, scalar_text
@@ -23,7 +23,7 @@ from controller.stats.power_law import PowerLaw, Predicted, power_law
 SCENARIO = "training"
 QUALITY: Final = "training_quality"
 TOOK: Final = "time_to_target"
-NOT_OF_THE_RECIPE: Final = frozenset({"seed", "steps", "policy"})
+NOT_OF_THE_RECIPE: Final = frozenset({"seed", "steps", "warmup_steps", "policy"})
 """Knobs in which a training to the target may differ from the one whose steps were timed."""
 STEP = "step_time"
 BATCH = "batch_size"
@@ -41,6 +41,8 @@ class Asked:
     devices: frozenset[str] | None = None
     target: float | None = None
     """The quality whose epochs are planned, of which trainings that reached it are told."""
+    defaults: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
+    """Stack → its cells' knobs with their defaults: a cell may leave them out."""
 
 
 def training_plan(
@@ -52,7 +54,8 @@ def training_plan(
     groups = measured(known, asked)
     reached = list(_reached(known, asked))
     single = [
-        _beside(_planned([group], convergence, law), group.origin, reached) for group in groups
+        _beside(_planned([group], convergence, law), group.origin, reached, asked.defaults)
+        for group in groups
     ]
     teams = [_planned(team, convergence, law) for team in _teams(groups, convergence)]
     return TrainingPlan(
@@ -68,17 +71,34 @@ def training_plan(
 
 
 def measured(results: Iterable[StoredResult], asked: Asked) -> list[Group]:
-    """Return what was asked for, a group for each cell and device, of VALID results alone."""
+    """Return what was asked for, a group for each cell and its hosts, of VALID results alone."""
     chosen = [
         result
         for result in results
         if (result.workload, result.scenario) == (asked.workload, SCENARIO)
         and batch_of(result.knobs) > 0
         and asked.batch in (None, batch_of(result.knobs))
-        and (asked.devices is None or result.device in asked.devices)
+        and (asked.devices is None or asked.devices.issuperset(hosts_of(result)))
     ]
-    groups = (Group(group.valid, []) for group in grouped(chosen, ()))
+    groups = [Group(alike, []) for group in grouped(chosen, ()) for alike in _by_hosts(group.valid)]
     return [group for group in groups if group.samples(STEP)]
+
+
+def hosts_of(origin: OutcomeOrigin) -> dict[str, str]:
+    """Return the devices that trained together, each with its name, the lead first."""
+    ids, names = (origin.environment.get(fact) for fact in ("host_devices", "hosts"))
+    others = {}
+    if isinstance(ids, tuple) and isinstance(names, tuple):
+        others = dict(zip(map(str, ids[1:]), map(str, names[1:]), strict=False))
+    return {origin.device: origin.device_label, **others}
+
+
+def _by_hosts(results: Iterable[StoredResult]) -> Iterable[list[StoredResult]]:
+    """Return a cell's results apart by hosts: runs on several may have had other partners."""
+    found: dict[frozenset[str], list[StoredResult]] = {}
+    for result in results:
+        found.setdefault(frozenset(hosts_of(result)), []).append(result)
+    return found.values()
 
 
 def _reached(results: Iterable[StoredResult], asked: Asked) -> Iterator[StoredResult]:
@@ -91,10 +111,17 @@ def _reached(results: Iterable[StoredResult], asked: Asked) -> Iterator[StoredRe
 
 
 def _beside(
-    planned: PlannedTraining, origin: OutcomeOrigin, reached: Iterable[StoredResult]
+    planned: PlannedTraining,
+    origin: OutcomeOrigin,
+    reached: Iterable[StoredResult],
+    defaults: Mapping[str, Mapping[str, Scalar]],
 ) -> PlannedTraining:
-    """Return a device's plan with what trainings by its recipe took, if there are any."""
-    alike = [one for one in reached if _same_recipe(origin, one)]
+    """Return a device's plan with what trainings by its recipe took, if there are any.
+
+    defaults: see Asked.defaults.
+    """
+    left_out = defaults.get(origin.stack, {})
+    alike = [one for one in reached if _same_recipe(origin, one, left_out)]
     if not alike:
         return planned
     found = median_of_runs([one.metrics[TOOK].drawn for one in alike])
@@ -102,11 +129,15 @@ def _beside(
     return planned.model_copy(update={"took_s": took, "took_runs": len(alike)})
 
 
-def _same_recipe(one: OutcomeOrigin, other: OutcomeOrigin) -> bool:
-    """Tell whether two cells of different scenarios make the same steps on one device."""
-    common = (one.knobs.keys() & other.knobs.keys()) - NOT_OF_THE_RECIPE
-    here = (one.device, one.stack) == (other.device, other.stack)
-    return here and all(one.knobs[name] == other.knobs[name] for name in common)
+def _same_recipe(one: OutcomeOrigin, other: OutcomeOrigin, defaults: Mapping[str, Scalar]) -> bool:
+    """Tell whether two cells of different scenarios make the same steps on one device.
+
+    defaults: of the knobs that a cell may leave out.
+    """
+    here, there = ({**defaults, **cell.knobs} for cell in (one, other))
+    common = (here.keys() & there.keys()) - NOT_OF_THE_RECIPE
+    same_place = (one.device, one.stack) == (other.device, other.stack)
+    return same_place and all(here[name] == there[name] for name in common)
 
 
 def unlike_published(convergence: Convergence, knobs: Mapping[str, Scalar]) -> Iterator[str]:
@@ -119,10 +150,15 @@ def unlike_published(convergence: Convergence, knobs: Mapping[str, Scalar]) -> I
 
 
 def _teams(groups: Iterable[Group], convergence: Convergence) -> Iterator[list[Group]]:
-    """Yield devices that may train at once: the quickest cell of each, of one stack and batch."""
+    """Yield devices that may train at once: the quickest cell of each, of one stack and batch.
+
+    A cell of several hosts is in none: one of them would be counted twice.
+    """
     alike: dict[tuple[object, ...], dict[str, Group]] = {}
     for group in groups:
         origin = group.origin
+        if len(hosts_of(origin)) > 1:
+            continue
         unlike = tuple(unlike_published(convergence, origin.knobs))
         key = (origin.virtual, origin.stack, batch_of(origin.knobs), unlike)
         quickest = alike.setdefault(key, {})
@@ -135,19 +171,19 @@ def _teams(groups: Iterable[Group], convergence: Convergence) -> Iterator[list[G
 def _planned(team: Sequence[Group], convergence: Convergence, law: PowerLaw) -> PlannedTraining:
     """Return the plan of one device, or of several that take each step together."""
     origins = [group.origin for group in team]
+    hosts = [(origin, *host) for origin in origins for host in hosts_of(origin).items()]
     batch = sum(batch_of(origin.knobs) for origin in origins)
     step = max((_step(group) for group in team), key=lambda one: one.value)
     epochs = _estimate(law.at(batch))
-    steps = math.ceil(convergence.samples / batch)
-    epoch = _times(step, Estimate(value=steps, low=steps, high=steps))
+    epoch = _times(step, Estimate(value=math.ceil(convergence.samples / batch)))
     unlike = {said: None for one in origins for said in unlike_published(convergence, one.knobs)}
     return PlannedTraining(
-        devices=tuple(origin.device for origin in origins),
-        shown=tuple(origin.device_label for origin in origins),
+        devices=tuple(device for _, device, _ in hosts),
+        shown=tuple(name for _, _, name in hosts),
         virtual=origins[0].virtual,
-        stacks=tuple(origin.stack for origin in origins),
+        stacks=tuple(origin.stack for origin, _, _ in hosts),
         knobs=origins[0].knobs if len(team) == 1 else {},
-        cell_keys=tuple(origin.cell_key for origin in origins),
+        cell_keys=tuple(origin.cell_key for origin, _, _ in hosts),
         batch=batch,
         runs=min(len(group.results) for group in team),
         step_s=step,
@@ -155,18 +191,18 @@ def _planned(team: Sequence[Group], convergence: Convergence, law: PowerLaw) -> 
         epochs=epochs,
         train_s=_times(epoch, epochs),
         unlike_published=tuple(unlike),
-        notes=tuple(_notes(team, batch, convergence, step)),
+        notes=tuple(_notes(team, batch, convergence, step, epochs)),
     )
 
 
 def _notes(
-    team: Sequence[Group], batch: int, convergence: Convergence, step: Estimate
+    team: Sequence[Group], batch: int, convergence: Convergence, step: Estimate, epochs: Estimate
 ) -> Iterator[str]:
     least, most = convergence.points[0].batch, convergence.points[-1].batch
     known = "trained" if isinstance(convergence, MeasuredConvergence) else "published"
     if not least <= batch <= most:
         yield f"epochs at batch {batch} are extrapolated: {known} are {least} to {most}"
-    if step.low is None:
+    if step.low is None and epochs.low is not None:
         yield ONE_RUN
     if len(team) > 1:
         yield AT_BEST

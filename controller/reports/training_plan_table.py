@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from rich.table import Table
 
@@ -13,6 +14,7 @@ from controller.stats.power_law import PowerLaw, power_law
 
 COLUMNS = ("device", "recipe", "batch", "step", "epoch", "epochs", "time to train", "runs", "took")
 _UNITS = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"))
+HOSTS: Final = "hosts"
 _SHOWN = 3
 """Digits of a figure."""
 
@@ -92,10 +94,13 @@ def remark_lines(plan: TrainingPlan) -> Iterator[str]:
 
 
 def _differing(planned: Sequence[PlannedTraining]) -> list[str]:
-    """Return the knobs by which cells differ, without the batch, which has its own column."""
+    """Return the knobs by which cells differ, without the batch, which has its own column.
+
+    Also `hosts`, which only cells of several hosts have: their row looks like that of a team.
+    """
     cells = [one.knobs for one in planned if one.knobs]
     names = dict.fromkeys(name for knobs in cells for name in knobs if name != "batch_size")
-    return [name for name in names if len({knobs.get(name) for knobs in cells}) > 1]
+    return [n for n in names if n == HOSTS or len({knobs.get(n) for knobs in cells}) > 1]
 
 
 def _text(estimate: Estimate, shown: Callable[[float], str]) -> str:

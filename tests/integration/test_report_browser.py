@@ -118,7 +118,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     watched = profile_of(planted(folder / "planted"))
     folder.joinpath("timeline.html").write_text(profile_html(watched, "Profile with a timeline"))
     folder.joinpath("long.html").write_text(profile_html(with_many_spans(watched), "Many spans"))
+    folder.joinpath("threads.html").write_text(profile_html(on_threads(watched), "Two threads"))
     names = (*reports, "profile", "diff", "advice", "profiles", "deep", "timeline", "long")
+    names = (*names, "threads")
     return {name: folder / f"{name}.html" for name in names}
 
 
@@ -130,6 +132,21 @@ def with_many_spans(watched: Profile) -> Profile:
     ]
     whole = Span("step", "step", "", 0, 0, 0.0, MOST_SPANS * 1e-5)
     return replace(watched, timeline=(whole, *many))
+
+
+def on_threads(watched: Profile) -> Profile:
+    """Return a profile whose convolutions, 15 ms on a thread and 20 ms on another, are nested."""
+    placed = [
+        *((0, "module conv1", 0, 10), (0, "aten::conv2d", 0, 10), (0, "conv FWD_D", 2, 6)),
+        *((0, "aten::conv2d", 20, 5), (0, "aten::relu", 25, 5)),
+        *((1, "aten::conv2d", 5, 15), (1, "aten::convolution", 15, 10)),
+    ]
+    lanes = iter(range(len(placed)))
+    spans = [
+        Span("op", name, "", thread, next(lanes), start_ms * 1e-3, ms * 1e-3)
+        for thread, name, start_ms, ms in placed
+    ]
+    return replace(watched, timeline=(Span("step", "step", "", 0, 0, 0.0, 0.03), *spans))
 
 
 def rich() -> ReportView:
@@ -335,7 +352,8 @@ def test_a_timeline_is_searched_and_clicked(opened: Open) -> None:
     canvas, told = page.locator("#timeline-canvas"), page.locator("#timeline-told")
     page.get_by_role("button", name="All").click()
     page.get_by_label("Find in the timeline").fill("CONVOLUTION")
-    expect(page.locator("#timeline-count")).to_contain_text("2 found")
+    # The primitive is in the kernel, and takes no time beside it.
+    expect(page.locator("#timeline-count")).to_have_text("2 found, 253.0 ms together")
     page.keyboard.press("Enter")
     expect(told).to_contain_text("aten::mkldnn_convolution")
     page.get_by_role("button", name="Next found").click()
@@ -351,6 +369,13 @@ def test_a_timeline_is_searched_and_clicked(opened: Open) -> None:
     expect(canvas).not_to_have_attribute("data-to", "5300000")
     page.get_by_role("button", name="All").click()
     expect(canvas).to_have_attribute("data-from", "0")
+
+
+def test_time_of_found_spans_counts_once_a_thread(opened: Open) -> None:
+    page = opened("threads").page
+    for text, told in (("conv", "6 found, 35.00 ms together"), ("relu", "1 found, 5.000 ms")):
+        page.get_by_label("Find in the timeline").fill(text)
+        expect(page.locator("#timeline-count")).to_contain_text(told)
 
 
 def test_the_longest_timeline_is_drawn_in_a_moment_and_the_page_is_no_larger_than_stated(

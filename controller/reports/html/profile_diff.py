@@ -49,5 +49,5 @@ def _charts(found: ProfileDiff) -> Iterator[Chart]:
         Point("all else", rest, tone="reference"),
     ]
     axis = axis_for("B takes more", Unit.SECONDS, [abs(bar.value) for bar in bars])
-    caption = "What each change adds to B's time; all bars come to the whole difference."
+    caption = "What each change adds to B's time; the last bar is the sum of all other changes."
     yield bars_chart("differences", "Differences", caption, bars, axis)

@@ -133,6 +133,22 @@ def test_epochs_of_own_trainings_take_the_place_of_published_ones(
     assert json.loads(said(OVERFIT, "--epochs-of", "epochs", "--json"))["own"] is True
 
 
+def test_a_training_with_another_value_of_a_knob_left_out_is_not_beside(box: FarmBox) -> None:
+    """Cells leave flush_denormals out at its default, which only the manifest of a stack tells."""
+    trained(box, "learn", 2)
+    cell = {"workload": OVERFIT, "stack": "torch", "scenario": "training"}
+    for flush in (False, True):
+        knobs = {"batch_size": 2, "flush_denormals": flush}
+        sweep = Sweep.model_validate({"name": f"flush-{flush:d}", **cell, "knobs": knobs})
+        box.farm.sweeps.submit(sweep, again=True)
+        (job,) = box.ask().run
+        box.clock.now += 1
+        box.report(job.ref, builders.result(0.5))
+    planned = json.loads(said(OVERFIT, "--json"))["planned"]
+    took = {one["knobs"].get("flush_denormals", False): one["took_runs"] for one in planned}
+    assert took == {False: 1, True: 0}
+
+
 def test_own_trainings_at_one_batch_are_refused(box: FarmBox) -> None:
     trained(box, "one", 4)
     command = ["plan-training", OVERFIT, "--epochs-of", "one"]

@@ -138,3 +138,29 @@ def test_loading_a_batch_is_apart_where_the_step_leaves_it_out() -> None:
     assert (apart.steps, apart.load_s, apart.explained) == ([6], 4, 0.5)
     assert places(apart) == {("", "", "", ""): 3, ("", "", "aten::mm", "aten::mm"): 3}
     assert (within.steps, within.load_s, within.explained) == ([10], 0, 0.5)
+
+
+def test_what_is_around_all_steps_is_in_none() -> None:
+    """As `with_stack=True` has it: Python's own functions are around the steps."""
+    around = event("train.py(1): main", 0, 100, category="python_function")
+    steps = [
+        each
+        for start in (10, 20)
+        for each in (mark(f"{STEP}{start}", start, 5), event("aten::mm", start, 4))
+    ]
+    found = attribute([around, *steps, event("aten::validate", 30, 60)])
+    assert found.steps == [5, 5]
+    assert places(found) == {("", "", "aten::mm", "aten::mm"): 8, ("", "", "", ""): 2}
+    assert found.explained == pytest.approx(0.8)
+
+
+def test_a_thread_whose_outer_function_is_older_than_the_step_counts_in_it() -> None:
+    found = attribute(
+        [
+            event("worker", 0, 100, category="python_function", thread=2),
+            mark(f"{STEP}0", 10, 10),
+            event("aten::mm", 12, 4, thread=2),
+            event("aten::mm", 40, 4, thread=2),
+        ]
+    )
+    assert places(found) == {("", "", "aten::mm", "aten::mm"): 4, ("", "", "", ""): 10}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,9 +13,11 @@ from hypothesis import strategies as st
 
 from controller.contracts.profile_diff import ChangeKind, ProfileDiff
 from controller.profiles.diffing import diff
+from controller.profiles.importing import import_file
 from controller.profiles.model import KernelRow, PrimitiveRow, Profile
 from controller.profiles.parts import parts_of
 from controller.reports.profile_diff_lines import answer_lines, is_same
+from tests.support.gpu_trace import record
 from tests.support.planted_profile import (
     BODY,
     HEAD,
@@ -264,6 +268,49 @@ def test_what_is_not_valid_is_said_first() -> None:
     told = {"validity": "INVALID", "reasons": ("it was not quiet",)}
     other = replace(one, summary=one.summary.model_copy(update=told))
     assert answer_lines(diff(one, other), 3)[1] == "note: B is INVALID: it was not quiet"
+
+
+def on_threads(folder: Path, forward_us: float, backward_us: float, step_us: float) -> Profile:
+    """Import a trace of one step, whose gradients are computed beside it, on another thread."""
+    events = [
+        record("user_annotation", "ProfilerStep#0", 0, step_us, 1),
+        record("cpu_op", "aten::linear", 0, forward_us, 1),
+        record("cpu_op", "aten::mm", step_us - backward_us, backward_us, 2),
+    ]
+    path = folder / f"{step_us}.json"
+    path.write_text(json.dumps({"traceEvents": sorted(events, key=lambda of: str(of["ts"]))}))
+    return import_file(path)
+
+
+def test_a_step_as_traced_is_compared_and_not_the_sum_over_its_threads(tmp_path: Path) -> None:
+    one = on_threads(tmp_path, 60e3, 60e3, 90e3)
+    other = on_threads(tmp_path, 30e3, 30e3, 60e3)
+    found = diff(one, other)
+    assert found.seconds == pytest.approx((0.09, 0.06))
+    first, note, *changes = answer_lines(found, 3)
+    assert first == "B is 30 ms faster: 60 ms a step against 90 ms, 1.50×"
+    assert note == (
+        "note: times of changes, phases and modules are sums over threads (2 in A, 2 in B): they "
+        "need not add up to the difference of the steps"
+    )
+    assert changes == [
+        "−30 ms  aten::linear: same work, 0.50× the time: 60 ms → 30 ms",
+        "−30 ms  aten::mm: same work, 0.50× the time: 60 ms → 30 ms",
+        "+0 ms  1 changes too small to tell",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("threads", "told"), [((1, 1), None), ((1, 2), "1 in A, 2 in B"), ((3, 1), "3 in A, 1 in B")]
+)
+def test_sums_over_threads_are_called_so(threads: tuple[int, int], told: str | None) -> None:
+    plain = profile(step())
+    one, other = (
+        replace(plain, summary=plain.summary.model_copy(update={"op_threads": count}))
+        for count in threads
+    )
+    notes = [note for note in diff(one, other).notes if "sums over threads" in note]
+    assert [told for note in notes if f"({told})" in note] == ([told] if told else notes)
 
 
 def some_rows() -> st.SearchStrategy[Rows]:

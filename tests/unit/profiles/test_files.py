@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +12,8 @@ import pytest
 
 from controller.contracts.profile import ProfileSummary
 from controller.profiles.errors import ProfileUnreadable
-from controller.profiles.files import KERNELS, PRIMITIVES, SUMMARY, read, write
-from controller.profiles.model import Profile
+from controller.profiles.files import KERNELS, PRIMITIVES, SUMMARY, TIMELINE, read, write
+from controller.profiles.model import Profile, Span
 from tests.support.planted_profile import profile, step
 
 
@@ -66,10 +67,12 @@ def rows(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def rewrite(folder: Path, change: Callable[[pa.Table], pa.Table], **how: int) -> None:
-    """Write the table of kernels again, changed."""
-    table = pq.read_table(folder / KERNELS)
-    pq.write_table(change(table), folder / KERNELS, write_page_checksum=True, **how)
+def rewrite(
+    folder: Path, change: Callable[[pa.Table], pa.Table], name: str = KERNELS, **how: int
+) -> None:
+    """Write a table again, changed."""
+    table = pq.read_table(folder / name)
+    pq.write_table(change(table), folder / name, write_page_checksum=True, **how)
 
 
 def test_columns_of_a_later_release_are_empty_in_an_earlier_one(rows: Path) -> None:
@@ -108,3 +111,51 @@ def test_a_table_of_other_columns_is_named(
 ) -> None:
     rewrite(rows, change)
     assert complaint(rows).startswith(f"{KERNELS}: {why}")
+
+
+NUMBERS = [
+    *((KERNELS, name) for name in ("calls", "self_s", "total_s", "primitive_s")),
+    *((PRIMITIVES, name) for name in ("calls", "seconds", "least_s")),
+    *((TIMELINE, name) for name in ("thread", "lane", "start_s", "seconds")),
+]
+
+
+def with_first(name: str, value: float | None) -> Callable[[pa.Table], pa.Table]:
+    """Return a change of the first value of a column."""
+
+    def change(table: pa.Table) -> pa.Table:
+        place = table.column_names.index(name)
+        values = [value, *table.column(name).to_pylist()[1:]]
+        return table.set_column(place, name, pa.array(values))
+
+    return change
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Path:
+    """The folder of a profile with a timeline."""
+    made = profile(step())
+    spans = tuple(Span("op", "aten::mm", "", 0, lane, 0.0, 1.0) for lane in range(3))
+    write(replace(made, timeline=spans), tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("file", "name"), NUMBERS)
+def test_a_number_that_is_missing_is_named(watched: Path, file: str, name: str) -> None:
+    rewrite(watched, with_first(name, None), file)
+    assert complaint(watched) == f'{file}: column "{name}" lacks values'
+    rewrite(watched, lambda table: table.drop_columns([name]), file)
+    assert complaint(watched) == f'{file}: column "{name}" lacks values'
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        *(each for each in NUMBERS if each[1] not in ("thread", "lane")),
+        *((file, name) for file in (KERNELS, PRIMITIVES) for name in ("flops", "replay_s")),
+    ],
+)
+def test_a_number_that_is_none_is_named(watched: Path, file: str, name: str, value: float) -> None:
+    rewrite(watched, with_first(name, value), file)
+    assert complaint(watched) == f'{file}: column "{name}" has values that are no numbers'

@@ -30,9 +30,10 @@ from controller.platform.helper_main import Replies
 from controller.profiles.files import read
 from controller.profiles.importing import import_file
 from controller.profiles.log_projecting import log_projected, step_seconds
-from controller.profiles.log_replays import planned_replays
+from controller.profiles.log_replays import likeness, planned_replays
 from controller.profiles.marks import REPLAY
 from controller.profiles.model import Profile
+from controller.profiles.primitive import primitive_of
 from controller.profiles.projecting import samples_of
 from controller.runtime.log_replay import run_log_replays
 
@@ -136,6 +137,41 @@ def test_products(tmp_path: Path) -> None:
     assert json.loads(batches.strides) == [[8192, 64, 1], [2048, 1, 64]]
 
 
+MODES = (
+    "attr-fpmath:bf16",
+    "attr-fpmath:any:true",
+    "attr-acc-mode:relaxed",
+    "attr-rounding-mode:dst:stochastic",
+    "attr-deterministic:1",
+    "attr-dropout:ab",
+)
+"""As oneDNN 3.12 logs them: src/common/verbose.cpp."""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("body", [CONVOLUTION, INNER, MATMUL])
+def test_another_arithmetic_is_other_work_and_not_replayed(
+    tmp_path: Path, body: str, mode: str
+) -> None:
+    """Torch would run f32 in full where the log's was rounded to bf16: no replay of it."""
+    before, attributes, *after = body.rsplit(",", 3)
+    other = ",".join((before, f"{attributes} {mode}", *after))
+    plain, moded = (primitive_of(one) for one in (body, other))
+    assert plain
+    assert moded
+    assert likeness(plain) != likeness(moded)
+    assert f"no kernel of torch runs it with {mode}" in refusal_of(tmp_path, other)
+    found = projected(tmp_path, replay_log(body, 0.5), body, other)
+    assert [row.body for row in found.primitives if row.replay] == [body]
+    told = f"not replayed, 50.0% of the time: {plain.kind} {plain.direction}".strip()
+    assert any(note.startswith(told) and note.endswith(mode) for note in found.summary.notes)
+
+
+def test_where_the_scratchpad_is_changes_no_work() -> None:
+    bodies = (CONVOLUTION, CONVOLUTION.replace("attr-scratchpad:user", ""))
+    assert len({likeness(one) for body in bodies if (one := primitive_of(body))}) == 1
+
+
 @pytest.mark.parametrize(
     ("body", "why"),
     [
@@ -157,6 +193,7 @@ def test_products(tmp_path: Path) -> None:
         (MATMUL.replace("128x64:", "²x64:"), "sizes are not known"),
         (MATMUL.split(" dst")[0] + ",,,524288x1:1x1048576", "GiB, above 4"),
         (MATMUL.replace("128x64:64x32", "*x64:64x32"), "sizes are not known"),
+        (MATMUL.replace("128x64:64x32", "1x128x64:8x64x32"), "batches of different sizes"),
         (MATMUL.replace("matmul", "shuffle"), "torch runs no shuffle"),
         (REORDER.replace("64", "65"), "no kernel that was replayed has this reorder"),
     ],
@@ -170,7 +207,8 @@ def test_no_damage_of_a_body_escapes(tmp_path: Path) -> None:
     for _ in range(600):
         body = list(rng.choice((CONVOLUTION, INNER, MATMUL)))
         for _ in range(rng.randint(1, 4)):
-            body[rng.randrange(4, len(body))] = rng.choice("0159-xgab:,_ ")
+            begin = rng.randrange(4, len(body))
+            body[begin : begin + rng.randint(1, 4)] = rng.choice(["", *"0159-xgab:,_ "])
         try:
             rows = imported(tmp_path, "".join(body), REORDER).primitives
         except UserError:

@@ -148,9 +148,19 @@ def test_a_pooling_rounds_its_output_up_or_down() -> None:
         (BINARY.replace("mul", "div"), "torch runs no binary_div"),
         (BINARY.replace(":8x16", ""), "sizes are not known"),
         (BINARY.replace("8x16:8x16", "1000000x1:1x1000000"), "GiB, above 4"),
+        (PRELU.replace(":1x16x1x1", ":1"), "one slope, or one for each channel"),
         (POOL.replace("ph0", "ph9"), "window is not known"),
+        (
+            POOL.replace("ih9oh4kh3", "ih20000oh5001kh10000").replace(
+                "iw9ow4kw3", "iw20000ow5001kw10000"
+            ),
+            "FLOPs, above 2e+12",
+        ),
         (SOFTMAX.replace("accurate", "log"), "torch runs no softmax_log"),
         (SOFTMAX.replace("axis:1", "axis:77"), "torch runs no softmax_accurate axis:77"),
+        (SOFTMAX.replace("axis:1", "axis:"), "torch runs no softmax_accurate axis:"),
+        (SOFTMAX.replace("axis:1", "axis:01"), "torch runs no softmax_accurate axis:01"),
+        (SOFTMAX.replace("axis:1", "axis:2"), "torch runs no softmax_accurate axis:2"),
         (NORM.replace("flags:CH", "flags:CHR"), "fuses nothing"),
         (NORM.replace("ic16", ""), "it has no size ic"),
         (POOL.replace("dh0", "dh1"), "without dilation"),
@@ -179,7 +189,8 @@ def test_no_damage_of_a_body_escapes() -> None:
     for _ in range(2000):
         body = list(rng.choice(EVERY))
         for _ in range(rng.randint(1, 4)):
-            body[rng.randrange(4, len(body))] = rng.choice("0159-xgab:,_ ²")
+            begin = rng.randrange(4, len(body))
+            body[begin : begin + rng.randint(1, 4)] = rng.choice(["", *"0159-xgab:,_ ²"])
         primitive = primitive_of("".join(body))
         if primitive and primitive.kind in OPAQUE_MAKERS:
             try:

@@ -8,11 +8,20 @@ import pytest
 
 from controller.contracts.peaks import Peaks
 from controller.contracts.profile import ProfileSummary
+from controller.contracts.replay import KernelReplay, Replayed
 from controller.profiles.assembling import kernel_rows, under_roofline
 from controller.profiles.attribution import Attribution, Spent
 from controller.profiles.model import Place, Profile
-from controller.profiles.projecting import projected, replay_key, replays_of
+from controller.profiles.projecting import (
+    body_key,
+    projected,
+    refused_told,
+    replay_key,
+    replays_of,
+)
 from controller.reports.profile_lines import op_lines
+from tests.support.planted_profile import Rows, convolution, primitive
+from tests.support.planted_profile import profile as planted
 
 IMAGE, WEIGHTS = [2, 8, 16, 16], [4, 8, 1, 1]
 OUTPUT = [2, 4, 16, 16]
@@ -76,3 +85,40 @@ def test_convolutions_outside_onednn_are_under_the_roofline_once(profile: Profil
     )
     found = under_roofline(of_two, Peaks(gemm_flops={"f32": FLOPS}, copy_bytes=1e12))
     assert found.summary.headroom_s == pytest.approx((4.0 - 1) + (7.5 - 2))
+
+
+TRAINED = convolution("body.0", 0.3, direction="FWD_D")
+FROZEN = convolution("body.1", 0.1, direction="FWD_I")
+REORDER = primitive(TRAINED[1].place, "reorder", 0.1, direction="")
+BESIDE = primitive(TRAINED[1].place, "convolution", 0.1, direction="FWD_I")
+"""The trained module's, called without gradients as well: a teacher's pass, or an evaluation."""
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [*TRAINED, *FROZEN, REORDER],
+        [*FROZEN, REORDER, *TRAINED],
+        [TRAINED[0], BESIDE, REORDER, TRAINED[1]],
+        [*TRAINED, REORDER, BESIDE],
+    ],
+)
+def test_a_kernel_in_training_and_in_inference_is_replayed_as_each(rows: Rows) -> None:
+    """Torch has oneDNN train only with gradients on, whatever the inputs are."""
+    of_both = planted(rows)
+    tasks = [task for task in replays_of(of_both) if isinstance(task, KernelReplay)]
+    training, inference = sorted(tasks, key=lambda task: not task.trains)
+    assert (training.trains, inference.trains) == (True, False)
+    bodies = {row.direction: row.body for row in of_both.primitives}
+    samples = {
+        body_key(training.key, bodies["FWD_D"]): [0.2],
+        body_key(training.key, bodies[""]): [0.05],
+        body_key(inference.key, bodies["FWD_I"]): [0.04],
+    }
+    found = projected(of_both, samples)
+    seconds = {row.direction: row.replay.seconds for row in found.primitives if row.replay}
+    assert seconds == {"FWD_D": 0.2, "": 0.05, "FWD_I": 0.04}
+    refused = [Replayed(key=inference.key, refused="no")]
+    only = projected(of_both, dict(list(samples.items())[:2]))
+    told = "not replayed, 20.0% of the time: aten::conv2d: no"
+    assert list(refused_told(only, refused)) == [told]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from controller.profiles.capturing import profile_of
+from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.importing import import_file
 from controller.profiles.trace import MOST_CATEGORIES
 from tests.support.recorded_profiles import captured
@@ -51,7 +52,7 @@ def test_modules_of_torch_itself_are_found(tmp_path: Path) -> None:
     plain = written(tmp_path / "trace.json", WITH_STACK)
     packed = tmp_path / "trace.json.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
-    expected = {"aten::conv2d": "Net_0/Conv2d_0", "aten::relu": "Net_0/ReLU_0"}
+    expected = {"aten::conv2d": "Net_0.Conv2d_0", "aten::relu": "Net_0.ReLU_0"}
     assert modules(plain) == modules(packed) == expected
     summary = import_file(plain).summary
     assert (summary.skipped, summary.notes) == (0, ())
@@ -92,3 +93,72 @@ def test_a_capture_that_a_full_disk_cut_says_so(tmp_path: Path, watched: str) ->
         "2 events of cut.json are out of order, and left out",
     )
     assert (found.skipped, found.example) == (2, "aten::b")
+
+
+STEPS = [
+    one
+    for start in (0, 100)
+    for one in (
+        event("user_annotation", f"ProfilerStep#{start}", start, 90),
+        event("cpu_op", "aten::mm", start, 80),
+    )
+]
+
+
+BROKEN = "trace.json has broken JSON, behind which it is not read"
+
+
+@pytest.mark.parametrize(
+    ("end", "note"),
+    [
+        (b"", "trace.json ends in the middle of the trace"),
+        (
+            b'{"ph": "X", "dur": inf}]}',
+            f"{BROKEN}: lexical error: invalid char in json text.",
+        ),
+    ],
+)
+def test_the_step_in_which_a_trace_is_cut_does_not_count(
+    tmp_path: Path, end: bytes, note: str
+) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(json.dumps({"traceEvents": STEPS[:3]}).encode()[:-2] + b", " + end)
+    found = import_file(path)
+    assert found.summary.notes == (
+        note,
+        "the last step of trace.json is left out: it may lack events",
+    )
+    assert found.summary.steps == 1
+    assert found.summary.explained == pytest.approx(80 / 90)
+    assert {row.place.op: row.calls for row in found.kernels if row.place.op} == {"aten::mm": 1}
+
+
+def test_one_step_that_is_cut_is_better_than_none(tmp_path: Path) -> None:
+    path = written(tmp_path / "trace.json", STEPS[:2], cut=2)
+    summary = import_file(path).summary
+    assert (summary.steps, summary.notes) == (1, ("trace.json ends in the middle of the trace",))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{"dur": -500}, {"dur": 1e308}, {"dur": 1e12}, {"ts": 1e300}, {"ts": -1e20}, {"dur": "NaN"}],
+    ids=str,
+)
+def test_times_that_no_program_takes_are_skipped(tmp_path: Path, told: dict[str, object]) -> None:
+    strange = event("cpu_op", "aten::t", 10, 1) | told
+    found = import_file(written(tmp_path / "trace.json", [*STEPS[:2], strange]))
+    assert found.summary.skipped == 1
+    assert '"aten::t"' in str(found.summary.example)
+    assert {row.place.op: row.self_s for row in found.kernels} == {
+        "": pytest.approx(10e-6),
+        "aten::mm": pytest.approx(80e-6),
+    }
+
+
+def test_traces_of_two_processes_in_one_file_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "trace.json", [*STEPS[:2], *(one | {"pid": 2} for one in STEPS[2:])])
+    with pytest.raises(ProfileUnreadable) as refused:
+        import_file(path)
+    assert "it has ops of two processes, 1 and 2. Give a trace of one process." in str(
+        refused.value
+    )

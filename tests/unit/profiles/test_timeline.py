@@ -177,3 +177,19 @@ def test_a_profile_without_one_has_no_section() -> None:
     page = profile_html(profile(step()), "it")
     assert 'id="timeline"' not in page
     assert "timeline-data" not in page
+
+
+def test_python_s_functions_around_a_step_and_its_phases_take_no_lanes() -> None:
+    around = [event(f"f{n}", -1.0, 9.0, "python_function") for n in range(30)]
+    inside = [
+        event("train.py(9): update", 0.1, 0.5, "python_function"),
+        event("Optimizer.step#SGD.step", 0.2, 0.3, "user_annotation"),
+        event("aten::add_", 0.3, 0.1),
+    ]
+    assert told(attribute([*around, *marked(*inside)]).spans) == [
+        ("step", "step", 0),
+        ("region", "train.py(9): update", 2),
+        ("phase", "optimizer", 1),
+        ("region", "Optimizer.step#SGD.step", 3),
+        ("op", "aten::add_", 4),
+    ]

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+import resource
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from controller.cli.main import app
+from controller.contracts.errors import UserError
 from controller.contracts.topdown import TopDown
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.files import read as read_profile
@@ -92,6 +99,26 @@ TS,SKT,CPU,CID,TMA_Retiring(%),TMA_Bad_Speculation(%),TMA_Frontend_Bound(%),TMA_
 5,,,,20,5,15,60
 10,,,,40,5,15,40
 """
+COLUMNS = """\
+# started on Thu Nov 26 12:00:00 2026
+
+%  tma_retiring,%  tma_backend_bound,%  tma_frontend_bound,%  tma_bad_speculation,
+ 30.0,50.0,15.0,5.0,
+"""
+SPREAD = """\
+1000000,,slots,0.50%,250000,100.00,,
+300000,,topdown-retiring,0.50%,250000,100.00,30.0,% Retiring
+50000,,topdown-bad-spec,0.50%,250000,100.00,5.0,% Bad Speculation
+150000,,topdown-fe-bound,0.50%,250000,100.00,15.0,% Frontend Bound
+500000,,topdown-be-bound,0.50%,250000,100.00,50.0,% Backend Bound
+"""
+"""`perf stat -r`: the spread over the runs comes behind the event."""
+IDLE_CORE = "".join(
+    f"S0-D0-C{core},1,{row}"
+    for core in (0, 1)
+    for row in (EVENTS if core else re.sub(r"[0-9.]+,%", "NAN,%", EVENTS)).splitlines(keepends=True)
+)
+"""`perf stat --per-core`, of which the first core did nothing."""
 
 
 def read(tmp_path: Path, text: str | bytes) -> TopDown:
@@ -105,13 +132,19 @@ def read(tmp_path: Path, text: str | bytes) -> TopDown:
     [
         (EVENTS, "perf", LEVEL_1),
         (COUNTS, "perf", {**LEVEL_1, **LEVEL_2}),
-        (COUNTS.replace(",", ";"), "perf", {**LEVEL_1, **LEVEL_2}),
+        (COLUMNS, "perf", LEVEL_1),
+        (SPREAD, "perf", LEVEL_1),
         (JSON, "perf", LEVEL_1),
+        (JSON.replace('.0"', ',0"'), "perf", LEVEL_1),
+        (re.sub("[0-9.]+,%", "nan,%", EVENTS), "perf", LEVEL_1),
         (AMD, "perf", {**LEVEL_1, "memory_bound": 0.35, "core_bound": 0.15}),
         (PERFSPECT, "PerfSpect", {**LEVEL_1, **LEVEL_2}),
         (INTERVALS, "PerfSpect", LEVEL_1),
     ],
-    ids=["metrics", "events", "other separator", "JSON", "AMD", "summary", "intervals"],
+    ids=[
+        *("metrics", "events", "columns", "runs", "JSON", "JSON with decimal commas"),
+        *("counts without metrics", "AMD", "summary", "intervals"),
+    ],
 )
 def test_shares_are_the_tools(
     tmp_path: Path, text: str, tool: str, expected: dict[str, float]
@@ -121,11 +154,70 @@ def test_shares_are_the_tools(
     assert found.source == f"{tool}, counted.csv"
 
 
+@pytest.mark.parametrize(
+    ("separator", "decimal"),
+    [(",", "."), (";", "."), (";", ","), ("|", "."), ("|", ","), ("\t", "."), ("\t", ",")],
+)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (EVENTS, LEVEL_1),
+        (COUNTS, {**LEVEL_1, **LEVEL_2}),
+        (COLUMNS, LEVEL_1),
+        ("".join(f"1.5,{row}\n" for row in EVENTS.splitlines()), LEVEL_1),
+    ],
+    ids=["metrics", "events", "columns", "intervals"],
+)
+def test_fields_are_separated_as_perf_was_told(
+    tmp_path: Path, text: str, expected: dict[str, float], separator: str, decimal: str
+) -> None:
+    fields = text.replace(".", "<").replace(",", separator).replace("<", decimal)
+    assert read(tmp_path, fields).shares == pytest.approx(expected)
+
+
+MEANS_OF_TWO = "means of 2 intervals or groups of cores, each of which counts alike"
+
+
 def test_of_several_intervals_it_is_the_mean_and_says_so(tmp_path: Path) -> None:
-    assert read(tmp_path, INTERVALS).notes == ("means of 2 intervals or groups of cores",)
+    assert read(tmp_path, INTERVALS).notes == (MEANS_OF_TWO,)
     each = [f"{second}.0,{line}" for second in (1, 2) for line in COUNTS.splitlines()[1:]]
     found = read(tmp_path, "\n".join(each))
     assert found.shares == pytest.approx({**LEVEL_1, **LEVEL_2})
+    assert found.notes == ("means of 2 intervals or groups of cores",)
+
+
+@pytest.mark.parametrize("word", ["nan", "-nan", "inf", "1e999"])
+@pytest.mark.parametrize(
+    ("text", "notes"),
+    [
+        (IDLE_CORE, ["left out 4 of 8 values: not finite"]),
+        (
+            COUNTS + re.sub("^[0-9]+,,", "NAN,,", COUNTS, flags=re.MULTILINE),
+            ["left out 9 of 18 values: not finite"],
+        ),
+        (
+            INTERVALS + "15,,,,NAN,NAN,NAN,NAN\n",
+            [
+                MEANS_OF_TWO,
+                "left out 4 of 12 values: not finite",
+            ],
+        ),
+        (
+            INTERVALS.replace("20,5,15,60", "NAN,5,15,50").replace("40,5,15,40", "30,5,15,50"),
+            [
+                MEANS_OF_TWO,
+                "left out 1 of 8 values: not finite",
+            ],
+        ),
+    ],
+    ids=["metrics", "events", "an interval", "a value"],
+)
+def test_values_that_are_not_finite_are_left_out_and_counted(
+    tmp_path: Path, text: str, notes: list[str], word: str
+) -> None:
+    found = read(tmp_path, text.replace("NAN", word))
+    assert {name: found.shares[name] for name in LEVEL_1} == pytest.approx(LEVEL_1)
+    assert list(found.notes) == notes
 
 
 @pytest.mark.parametrize(
@@ -141,7 +233,8 @@ def test_of_several_intervals_it_is_the_mean_and_says_so(tmp_path: Path) -> None
         (COUNTS.replace("1000000", "nan"), "no top-down metric"),
         ("\n".join(COUNTS.splitlines()[:4]), "there is no frontend_bound, backend_bound"),
         (EVENTS.replace("50.0,%", "60.0,%"), "all of level 1 add up to 1.100, not 1.000"),
-        (EVENTS.replace("50.0,%", "nan,%"), "shares.backend_bound: it is not a finite number"),
+        (EVENTS.replace("50.0,%", "nan,%"), "there is no backend_bound"),
+        (re.sub("[0-9.]+,%", "nan,%", AMD), "no top-down metric"),
         (EVENTS.replace("50.0,%", "1e308,%"), "backend_bound is 1e+306, not a share"),
         (EVENTS.replace("5.0,% Bad", "-40,% Bad"), "bad_speculation is -0.4, not a share"),
         (PERFSPECT.replace("Memory_Bound(%),35.0", "Memory_Bound(%),45.0"), "add up to 0.600"),
@@ -149,6 +242,8 @@ def test_of_several_intervals_it_is_the_mean_and_says_so(tmp_path: Path) -> None
             COUNTS.replace("40000,,cpu_core/topdown-heavy", "400000,,cpu_core/topdown-heavy"),
             "light",
         ),
+        ('"' + "x" * 200 + ("\n" + "x" * 60_000) * 3, "no top-down metric"),
+        ('"TMA_Retiring(%)' + ("\n" + "x" * 60_000) * 3, "no top-down metric"),
         (b"x" * (MOST_BYTES + 1), "more than 16 MiB"),
     ],
 )
@@ -159,6 +254,40 @@ def test_what_cannot_be_is_refused_in_one_line(
         read(tmp_path, text)
     assert seen in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("start", ['"', 'notes,"'])
+def test_an_open_quote_hides_nothing_behind_its_line(tmp_path: Path, start: str) -> None:
+    lines = [start + "x" * 60_000] * 3
+    assert read(tmp_path, "\n".join([*lines, PERFSPECT])).shares == pytest.approx(
+        {**LEVEL_1, **LEVEL_2}
+    )
+
+
+def calls_to_read(tmp_path: Path, text: str) -> int:
+    """Return how many functions are called and returned from: the same on any machine."""
+    events = itertools.count()
+    former = sys.getprofile()
+    sys.setprofile(lambda *_: next(events))
+    try:
+        with suppress(ProfileUnreadable):
+            read(tmp_path, text)
+    finally:
+        sys.setprofile(former)
+    return next(events)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["," * 60_000, "," * 9, "1;" * 9, "740049,msec,task-clock,740049,100.00,0.265,CPUs utilized"],
+    ids=["long", "short", "numbers", "another event"],
+)
+def test_lines_that_tell_nothing_cost_a_few_calls_each(tmp_path: Path, line: str) -> None:
+    count = 480_000 // len(line)
+    few, many = (
+        calls_to_read(tmp_path, EVENTS + f"{line}\n" * lines) for lines in (count // 2, count)
+    )
+    assert many - few < 20 * count
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -195,3 +324,27 @@ def test_a_file_that_is_refused_leaves_the_profile_alone(tmp_path: Path) -> None
     command = ["profile", "topdown", str(tmp_path / "none"), "--into", str(folder)]
     assert isinstance(CliRunner().invoke(app, command).exception, ProfileUnreadable)
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+@contextmanager
+def files_end_at(size: int) -> Iterator[None]:
+    """Refuse this process writes beyond a file size, as a full disk does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_profile_that_cannot_be_written_is_an_error_of_the_user(tmp_path: Path) -> None:
+    file, folder = tmp_path / "counted.csv", tmp_path / "profile"
+    file.write_text(EVENTS)
+    write(profile(step()), folder)
+    with files_end_at(100):
+        done = CliRunner().invoke(app, ["profile", "topdown", str(file), "--into", str(folder)])
+    assert isinstance(done.exception, UserError), done.exception
+    assert str(done.exception).startswith(f"cannot write profile {folder}: ")
+    assert str(done.exception).endswith("Name a folder that you can write to.")
+    assert read_profile(folder) == profile(step()), "what was there is whole"
+    assert {path.suffix for path in folder.iterdir()} == {".parquet", ".json"}

@@ -266,7 +266,8 @@ def test_timestamps_are_seconds_since_the_epoch() -> None:
         (b"\x1f\x8b\x08garbage", "cannot read "),
         (b'{"traceEvents": [{"ph": "X", "cat": "gpu", "name": "x"}]}', "it has no events"),
         (b'{"traceEvents": [{"ph"', "broken JSON"),
-        (b"[1, 2]", "it has no events"),
+        (b'["a", "b"]', "it has no events"),
+        (b"[1, 2]", 'the log contains no "primitive,exec" line'),
     ],
 )
 def test_a_file_without_a_profile_is_one_clear_line(

@@ -7,6 +7,7 @@ import os
 import signal
 from pathlib import Path
 
+import psutil
 import pytest
 
 from agents.backends.stepping import Stepping
@@ -22,6 +23,8 @@ from controller.reports.views.rows import SCALING_LOSSES
 from models.language import LstmTraining
 from tests.support import builders
 from tests.support.knobs import job_knobs, scenario_knobs, workload_arguments
+from tests.support.processes import LOOK_S, is_dead
+from tests.support.waiting import eventually
 from tests.support.workloads import Line
 
 CORES = frozenset(sorted(os.sched_getaffinity(0))[:2])
@@ -56,6 +59,10 @@ def team(
 
 def failure_of(ranks: Team) -> Failure:
     ranks.start()
+    return failure_of_step(ranks)
+
+
+def failure_of_step(ranks: Team) -> Failure:
     with pytest.raises(WorkerFault) as caught:
         ranks.step()
     assert "\n" not in caught.value.failure.message
@@ -130,6 +137,21 @@ def test_a_killed_rank_is_one_failure(tmp_path: Path, killed: int) -> None:
     # The other one waits for it, as in all-reduce, and may say what it found there.
     step = f"os.kill(os.getpid(), signal.SIGKILL) if mine == {killed} else signal.pause()"
     found = failure_of(team(tmp_path, step))
+    assert found.message == f"rank {killed} of 2 ended with SIGKILL"
+    assert (found.blame, found.kind, found.signal) == (Blame.HARNESS, "signal", signal.SIGKILL)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_rank_killed_between_two_steps_is_the_same_failure(tmp_path: Path, killed: int) -> None:
+    """The next order can't be written to it; that is no failure of the workload's."""
+    ranks = team(tmp_path, f"({STEP}, mine == {killed} and os.kill(os.getpid(), signal.SIGKILL))")
+    ranks.start()
+    ranks.step()
+    children = psutil.Process().children
+    eventually(lambda: any(map(is_dead, children())), "the rank has ended", LOOK_S)
+    assert ranks.cpu_s() > 0, "the clock of a process goes on telling until it is reaped"
+    found = failure_of_step(ranks)
     assert found.message == f"rank {killed} of 2 ended with SIGKILL"
     assert (found.blame, found.kind, found.signal) == (Blame.HARNESS, "signal", signal.SIGKILL)
     assert not list(tmp_path.iterdir())

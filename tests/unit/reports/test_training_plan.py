@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import pytest
 
@@ -251,3 +252,95 @@ def test_other_trainings_are_not_beside(other: StoredResult) -> None:
     assert planned.took_s is None
     (row,) = rows_of(plan(TIMED, other, asked=REACHED))
     assert row[COLUMNS.index("took")] == ""
+
+
+BOTH = {"hosts": ("cpu-1's", "b"), "host_devices": ("cpu-1", "cpu-b")}
+
+
+def on_hosts(
+    step_s: float, facts: Mapping[str, tuple[str, ...]] = BOTH, device: str = "cpu-1"
+) -> StoredResult:
+    """Return a result of several hosts; cells of one leave the knob out."""
+    ran = stored(step_s, device=device, precision="fp32", hosts=2)
+    return ran.model_copy(update={"environment": dict(facts)})
+
+
+def test_a_training_on_several_hosts_names_them_all() -> None:
+    found = plan(on_hosts(2.0))
+    (planned,) = found.planned
+    assert planned.devices == ("cpu-1", "cpu-b")
+    assert planned.shown == ("cpu-1", "b")
+    assert planned.stacks == ("torch", "torch")
+    assert len(planned.cell_keys) == 2
+    (row,) = rows_of(found)
+    assert row[:3] == ["cpu-1 + b", "torch hosts=2", "256"]
+    assert not any("no exchange" in line for line in remark_lines(found)), "it was counted"
+
+
+def test_a_host_of_several_is_in_no_team_a_second_time() -> None:
+    """Not even with a third device: what its own host does beside is not known."""
+    others = (stored(2.0, device="cpu-b"), stored(2.0, device="cpu-c"))
+    found = plan(on_hosts(2.0), *others)
+    assert [one.devices for one in found.planned if one.batch > 256] == [("cpu-b", "cpu-c")]
+    assert ("cpu-1", "cpu-b") in [one.devices for one in found.planned if one.batch == 256]
+
+
+def test_other_partners_are_another_row() -> None:
+    third = {"hosts": ("cpu-1's", "c"), "host_devices": ("cpu-1", "cpu-c")}
+    found = plan(on_hosts(2.0), on_hosts(1.0, third))
+    assert [(one.shown, one.step_s.value) for one in found.planned] == [
+        (("cpu-1", "c"), 1.0),
+        (("cpu-1", "b"), 2.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("devices", "rows"), [({"cpu-1"}, 0), ({"cpu-b"}, 0), ({"cpu-1", "cpu-b"}, 1)]
+)
+def test_all_hosts_have_to_be_asked_for(devices: set[str], rows: int) -> None:
+    asked = Asked("detector", devices=frozenset(devices))
+    assert len(plan(on_hosts(2.0), asked=asked).planned) == rows
+
+
+DEFAULTS: dict[str, Scalar] = {"hosts": 1, "flush_denormals": False, "warmup_steps": 3}
+
+
+def altered(result: StoredResult, knobs: Mapping[str, Scalar]) -> StoredResult:
+    return result.model_copy(update={"knobs": {**result.knobs, **knobs}})
+
+
+COMPLETE = Asked("detector", target=0.5, defaults={"torch": DEFAULTS})
+
+
+@pytest.mark.parametrize(
+    ("timed", "training", "beside"),
+    [
+        ({}, {}, True),
+        ({}, {"flush_denormals": False}, True),
+        ({"warmup_steps": 5}, {}, True),
+        ({"hosts": 2}, {}, False),
+        ({"flush_denormals": True}, {}, False),
+        ({}, {"flush_denormals": True}, False),
+        ({"flush_denormals": True}, {"flush_denormals": True}, True),
+    ],
+)
+def test_what_a_cell_leaves_out_is_its_default(
+    timed: dict[str, Scalar], training: dict[str, Scalar], beside: bool
+) -> None:
+    found = plan(altered(TIMED, timed), altered(took(90.0), training), asked=COMPLETE)
+    assert [one.took_s is not None for one in found.planned] == [beside]
+
+
+def test_what_no_interval_is_known_of_has_none() -> None:
+    """Two points always lie on a law, and one run has nothing to differ from."""
+    two = CONVERGENCE.model_copy(update={"points": CONVERGENCE.points[:2]})
+    once = training_plan(two, [stored(2.0)], ASKED).planned[0]
+    assert [e.low for e in (once.step_s, once.epoch_s, once.epochs, once.train_s)] == [None] * 4
+    assert once.notes == ()
+    assert only(stored(2.0)).epoch_s.low is None, "though the epochs have one"
+    (row,) = rows_of(plan(stored(2.0)))
+    assert row[COLUMNS.index("epoch")] == "2.17 h"
+    again = training_plan(two, [stored(2.0, run="a"), stored(2.1, run="b")], ASKED).planned[0]
+    ratio = [(e.high or 0.0) / e.value for e in (again.step_s, again.epoch_s, again.train_s)]
+    assert ratio == pytest.approx([ratio[0]] * 3)
+    assert ratio[0] > 1

@@ -122,13 +122,22 @@
   };
   const beside = (span, by) => lines[span[LINE]][lines[span[LINE]].indexOf(span) + by] ?? span;
 
+  // Of one thread, a moment counts once: spans are in one another.
+  const together = (some) => {
+    const counted = new Map(); // thread: until when
+    return [...some].sort((one, other) => one[START] - other[START]).reduce((sum, span) => {
+      const of = thread(span[LINE]), until = span[START] + span[LENGTH];
+      const since = Math.max(span[START], counted.get(of) ?? span[START]);
+      counted.set(of, Math.max(since, until));
+      return sum + Math.max(0, until - since);
+    }, 0);
+  };
   const search = () => {
     const wanted = box.value.trim().toLowerCase();
     const hits = new Set(texts.flatMap((text, place) => (text.toLowerCase().includes(wanted) ? [place] : [])));
     found = wanted ? spans.filter((span) => hits.has(span[NAME]) || hits.has(span[DETAIL])) : [];
     matches = wanted ? new Set(found) : null;
-    const spent = found.reduce((sum, span) => sum + span[LENGTH], 0);
-    count.textContent = wanted ? `${found.length} found, ${time(spent)} together` : "";
+    count.textContent = wanted ? `${found.length} found, ${time(together(found))} together` : "";
     redraw();
   };
   const next = (by) => {
