@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,12 +12,13 @@ import typer
 from controller.cli.common import context_elsewhere, home, reading
 from controller.cli.references import run_id_of
 from controller.contracts.errors import NotFound, UserError
-from controller.profiles.files import read, write
+from controller.profiles.files import KERNELS, PRIMITIVES, SUMMARY, TIMELINE, read, write
 from controller.profiles.model import Profile
 
 if TYPE_CHECKING:
     from controller.store.protocol import FarmReader
 
+FILES = (KERNELS, PRIMITIVES, TIMELINE, SUMMARY)
 METAVAR = "DIR|RUN"
 HELP = "Folder that `profile run` or `profile import` wrote, or a profiled run's id."
 Subject = Annotated[str, typer.Argument(metavar=METAVAR, help=HELP)]
@@ -39,15 +41,31 @@ def read_profile(subject: str) -> Profile:
 
 
 def write_profile(profile: Profile, folder: Path) -> None:
-    """Write a profile into a folder, new or not; raises UserError."""
+    """Write a profile into a folder, new or not; raises UserError.
+
+    A profile that is there stays whole if this one can't be written.
+    """
     try:
-        write(profile, folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".", suffix=".new", dir=folder) as beside:
+            new = Path(beside)
+            write(profile, new)
+            for name in FILES:
+                _move(new / name, folder / name)
     except OSError as error:
         raise UserError(
             f"write profile {folder}",
             error.strerror or str(error),
             "Name a folder that you can write to.",
         ) from error
+
+
+def _move(new: Path, old: Path) -> None:
+    """Put a file in another's place; if there is no new one, the old one is another profile's."""
+    if new.exists():
+        new.replace(old)
+    else:
+        old.unlink(missing_ok=True)
 
 
 def is_folder(subject: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, fields
 from functools import partial
 from itertools import repeat
@@ -22,7 +21,6 @@ import pyarrow.parquet as pq
 from controller.contracts.documents import read_json
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.unreadable import UNREADABLE, reason
-from controller.platform.atomic import replacing
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.model import (
     PARAMETERS,
@@ -85,10 +83,7 @@ TIMELINE_SCHEMA = pa.schema(
 
 
 def write(profile: Profile, folder: Path) -> None:
-    """Write a profile into a new or existing folder; raises OSError.
-
-    What is there before stays whole if the new one can't be written.
-    """
+    """Write a profile into a new or existing folder; raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     said = {METADATA: profile.summary.model_dump_json().encode()}
     kernels = [_flat(row, (*_KERNEL, *_OPTIONAL)) for row in profile.kernels]
@@ -100,15 +95,12 @@ def write(profile: Profile, folder: Path) -> None:
     tables = [(KERNELS, kernels, KERNEL_SCHEMA), (PRIMITIVES, primitives, PRIMITIVE_SCHEMA)]
     if profile.timeline:
         tables.append((TIMELINE, [asdict(span) for span in profile.timeline], TIMELINE_SCHEMA))
-    with ExitStack() as files:
-        for name, rows, schema in tables:
-            table = pa.Table.from_pylist(rows, schema=schema).replace_schema_metadata(said)
-            new = files.enter_context(replacing(folder / name))
-            pq.write_table(table, new, write_page_checksum=True)
-        summary = files.enter_context(replacing(folder / SUMMARY))
-        summary.write_text(profile.summary.model_dump_json(indent=2) + "\n")
-    if not profile.timeline:
+    else:
         (folder / TIMELINE).unlink(missing_ok=True)  # another profile's
+    for name, rows, schema in tables:
+        table = pa.Table.from_pylist(rows, schema=schema).replace_schema_metadata(said)
+        pq.write_table(table, folder / name, write_page_checksum=True)
+    (folder / SUMMARY).write_text(profile.summary.model_dump_json(indent=2) + "\n")
 
 
 def read(folder: Path) -> Profile:
