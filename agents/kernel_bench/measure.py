@@ -20,6 +20,7 @@ from agents.host.cpu_watch import CpuWatch
 from agents.host.disturbance import objections, validity_of
 from agents.pairing.interleave import ComparisonState, Plan, interleave
 from controller.contracts.kernels import KernelDraw, KernelRow
+from controller.contracts.pair import Pair
 from controller.contracts.policy import Policy
 from controller.contracts.units import Unit
 from controller.stats.pairs import times_better
@@ -80,7 +81,7 @@ def compare(
     draw = _draw(state, moved, around, objections(watch.timed, policy), policy)
     memory = extra_memory(case.kernel)
     better = times_better(state.ratio, Unit.SECONDS)
-    theirs, mine = _percentiles(state)
+    theirs, mine = percentiles(steady(state))
     return KernelRow(
         op=identity.op,
         dtype=identity.dtype,
@@ -142,12 +143,11 @@ def _draw(
     policy: Policy,
 ) -> KernelDraw:
     """Return a measurement with the conditions before and after it, and what disturbed it."""
-    steady = state.pairs[state.ratio.warmup_pairs :]
     copy_s = median(s for one in around for s in one.copies_s)
     product_s = median(s for one in around for s in one.products_s)
     return KernelDraw(
         measured_at=datetime.now(UTC),
-        ratios=tuple(median(pair.a) / median(pair.b) for pair in steady),
+        ratios=tuple(median(pair.a) / median(pair.b) for pair in steady(state)),
         ratio=times_better(state.ratio, Unit.SECONDS).value,
         copy_gbps=moved_bytes / copy_s / 1e9,
         matmul_gflops=2 * PRODUCT**3 / product_s / 1e9,
@@ -205,9 +205,14 @@ def _status(name: str) -> int:
     raise OSError(f"/proc/self/status has no {name}")
 
 
-def _percentiles(state: ComparisonState) -> tuple[list[float], list[float]]:
-    """Return p20, p50, p80 of all samples of both sides."""
-    sides = [s for p in state.pairs for s in p.a], [s for p in state.pairs for s in p.b]
+def steady(state: ComparisonState) -> Sequence[Pair]:
+    """Return the pairs behind those of warming up."""
+    return state.pairs[state.ratio.warmup_pairs :]
+
+
+def percentiles(pairs: Sequence[Pair]) -> tuple[list[float], list[float]]:
+    """Return p20, p50, p80 of all samples of both sides, seconds."""
+    sides = [s for p in pairs for s in p.a], [s for p in pairs for s in p.b]
     theirs, mine = (quantiles(side, n=10, method="inclusive") for side in map(_two, sides))
     return [theirs[at] for at in (1, 4, 7)], [mine[at] for at in (1, 4, 7)]
 

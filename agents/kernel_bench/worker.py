@@ -74,9 +74,19 @@ def comparator_of(case: Case, identity: Identity, named: str) -> Work:
     except ComparatorUnusable as error:
         remedy = "Name FILE.py:FUNCTION, MODULE:FUNCTION or FILE.so:NAMESPACE::OP."
         raise UserError(tried, str(error), remedy) from error
+    remedy = "Give a function of logits and targets that returns the sum of all losses."
     if unlike := comparator.objections():
-        remedy = "Give a function of logits and targets that returns the sum of all losses."
         raise UserError(tried, f"it does other work: {'; '.join(unlike)}", remedy)
+    if "torch._dynamo" in sys.modules:
+        # Else what torch.compile made of the few rows above is compiled again for any number of
+        # rows, while our own baselines are compiled for theirs.
+        torch._dynamo.reset()
+    try:
+        comparator.work()
+    except Exception as error:  # whatever a user's function raises
+        raise UserError(
+            tried, f"of {case.shape}, it raised {type(error).__name__}: {error}", remedy
+        ) from error
     return comparator.work
 
 

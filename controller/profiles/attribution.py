@@ -66,8 +66,8 @@ class Attribution:
     """Thread → own seconds of its named operations."""
     marked: bool = True
     """The trace tells steps apart."""
-    last_step_s: float = 0.0
-    """When the last step did begin, if it does."""
+    step_starts_s: list[float] = field(default_factory=list)
+    """When each step began, if it does."""
     began_s: float = 0.0
     """When its first event did."""
     load_s: float = 0.0
@@ -160,6 +160,7 @@ class _Folding:
         )
         if event.name.startswith(STEP):
             self._step, frame.in_step, frame.depth = frame, True, 0
+            self.result.step_starts_s.append(event.start_s)
             self._recorder.begin_step(frame)
         elif frame.in_step:
             self._recorder.take(frame)
@@ -183,7 +184,6 @@ class _Folding:
         for stack in self._stacks.values():
             self._end_before(stack, float("inf"))
         self.result.marked = self._step is not None
-        self.result.last_step_s = self._step.event.start_s if self._step else 0.0
         self.result.began_s = self._first_s
         self.result.spans, self.result.short = self._recorder.spans()
         if self._step is None and self._last_s:

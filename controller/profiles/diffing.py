@@ -75,8 +75,12 @@ def diff(one: Profile, other: Profile) -> ProfileDiff:
 
 
 def _whole(summary: ProfileSummary, sites: Sequence[Site]) -> float:
-    """Return the step as timed, else as traced; a log knows only what its parts come to."""
-    known = (summary.step_s, summary.traced_step_s)
+    """Return the step as timed; else what its parts come to, but of several threads as traced.
+
+    A trace that marks no steps has time between its ops that is in no part.
+    """
+    traced_s = summary.traced_step_s if summary.op_threads > 1 else None
+    known = (summary.step_s, traced_s)
     return next((of for of in known if of is not None), sum(site.seconds for site in sites))
 
 

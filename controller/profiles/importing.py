@@ -87,7 +87,7 @@ def import_trace(path: Path, steps: int | None = None) -> Profile:
     trace = read_whole_steps(path)
     found = trace.found
     marked = len(found.steps) if found.marked else None
-    if steps and marked and steps != marked:
+    if steps and marked and steps not in (marked, marked + trace.left_out):
         raise UserError(
             f"import {path} with --steps {steps}",
             f"the trace marks {marked} steps itself",

@@ -26,8 +26,10 @@ class TraceRead:
     name: str
     found: Attribution
     facts: TraceFacts
-    lacks_last: bool = False
-    """Whether its last step is left out."""
+    has_python: bool = False
+    """Whether it has functions of Python, which are behind all ops."""
+    left_out: int = 0
+    """Its last steps, which may lack events of a file that is cut."""
 
     @property
     def is_cut(self) -> bool:
@@ -56,7 +58,12 @@ class TraceRead:
             f"{self.name} has broken JSON, behind which it is not read: {self.facts.broken}": (
                 self.facts.broken
             ),
-            f"the last step of {self.name} is left out: it may lack events": self.lacks_last,
+            f"last steps of {self.name} that may lack events are left out: {self.left_out}": (
+                self.left_out
+            ),
+            f"{self.name} may lack modules and waiting: Python's functions are its end": (
+                self.is_cut and self.has_python
+            ),
             f"{late} events of {self.name} are out of order, and left out": late,
         }
         return tuple(note for note, is_so in told.items() if is_so)
@@ -69,14 +76,18 @@ class TraceRead:
 
 
 def read_whole_steps(path: Path) -> TraceRead:
-    """Read a trace without the last step of a file that is cut, if there is another one.
+    """Read a trace without the steps that a file which is cut may have in part, if others are left.
 
-    Raises ProfileUnreadable and OSError.
+    These are those from where it is cut, in the ops or in Python's functions behind them. Raises
+    ProfileUnreadable and OSError.
     """
     trace = read_trace(path)
-    if not trace.is_cut or len(trace.found.steps) < 2:
+    starts_s, last_s = trace.found.step_starts_s, trace.facts.last_python_s
+    begun = sum(last_s is None or start_s <= last_s for start_s in starts_s)
+    if not trace.is_cut or begun < 2:
         return trace
-    return replace(read_trace(path, until_s=trace.found.last_step_s), lacks_last=True)
+    whole = read_trace(path, until_s=starts_s[begun - 1])
+    return replace(whole, left_out=len(starts_s) - begun + 1)
 
 
 def read_trace(
@@ -104,7 +115,7 @@ def read_trace(
                 streams.append(sorted(events(file, facts, str(path), RUNTIME), key=_order))
         read = merge(*streams, beside, key=_order)
         found = attribute((e for e in read if e.start_s < until_s), load_apart=load_apart)
-    return TraceRead(path.name, found, facts)
+    return TraceRead(path.name, found, facts, has_python=PYTHON in kinds)
 
 
 def open_file(path: Path) -> BinaryIO:

@@ -73,6 +73,8 @@ class TraceFacts:
     """Why the file can't be read to its end, though it goes on."""
     process: object = None
     """The one whose events these are."""
+    last_python_s: float | None = None
+    """When the last function of Python began, of those that were read."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Category → events that lasted, and that nothing here reads: a GPU's kernels and copies."""
 
@@ -115,6 +117,7 @@ def events(file: BinaryIO, facts: TraceFacts, source: str, kind: Kind) -> Iterat
             if event:
                 _check_process(record, facts, source)
                 facts.events += kind != RUNTIME
+                facts.last_python_s = event.start_s if kind == PYTHON else facts.last_python_s
                 yield event
             elif _should_be_one(record, kind):
                 facts.skipped += 1

@@ -41,6 +41,14 @@ def not_a_number(logits, targets):
 
 def raises(logits, targets):
     raise ValueError("not these")
+
+def asserts(logits, targets):
+    assert logits.dtype is None, "no type"
+
+def few(logits, targets):
+    if len(logits) > 100_000:
+        raise IndexError("too many")
+    return right(logits, targets)
 """
 
 
@@ -79,6 +87,8 @@ def test_the_same_work_is_done_by_another_function(case: Case, file: Path) -> No
         ("without_gradient", "it does other work: it raised RuntimeError"),
         ("not_a_number", "it does other work: loss: relative error nan"),
         ("raises", "it does other work: it raised ValueError: not these"),
+        ("asserts", "it does other work: it raised AssertionError: no type"),
+        ("few", f"of {losses.SHAPE}, it raised IndexError: too many"),
     ],
 )
 def test_other_work_is_not_compared(case: Case, file: Path, name: str, seen: str) -> None:

@@ -9,10 +9,13 @@ import torch
 from torch import Tensor
 
 from agents.kernel_bench import measure
-from agents.kernel_bench.measure import Identity, seconds_in
+from agents.kernel_bench.measure import Identity, percentiles, seconds_in, steady
 from agents.kernel_bench.worker import with_passes
+from agents.pairing.interleave import ComparisonState
 from controller.cli import kernels as command
 from controller.contracts.errors import UserError
+from controller.contracts.pair import Pair
+from controller.stats.pairs import PairedRatio
 from kernels.bench.case import COMPILED, Case, Differentiated, Direction
 from kernels.bench.registry import operators
 
@@ -109,3 +112,10 @@ def tensors(found: object) -> list[Tensor]:
         return [found]
     assert isinstance(found, tuple)
     return [tensor for part in found for tensor in tensors(part)]
+
+
+def test_what_a_warm_up_left_out_is_in_no_percentile() -> None:
+    slow, quick = (Pair(a=(2 * s, 2 * s), b=(s, s), a_first=True) for s in (9.0, 1.0))
+    ratio = PairedRatio(0.5, 0.5, 0.5, pairs=4, warmup_pairs=2, steady=True)
+    state = ComparisonState((slow, slow, *[quick] * 4), ratio, elapsed_s=1.0)
+    assert percentiles(steady(state)) == ([2.0] * 3, [1.0] * 3)

@@ -300,6 +300,16 @@ def test_a_step_as_traced_is_compared_and_not_the_sum_over_its_threads(tmp_path:
     ]
 
 
+def test_of_a_trace_that_marks_no_steps_only_its_ops_are_compared(tmp_path: Path) -> None:
+    """What is between them is in no part, so that changes would not add up to it."""
+    path = tmp_path / "trace.json"
+    ops = [record("cpu_op", "aten::mm", start, 1e6, 1) for start in (0, 9e6)]
+    path.write_text(json.dumps({"traceEvents": ops}))
+    found = diff(import_file(path), import_file(path))
+    assert found.seconds == pytest.approx((2.0, 2.0))
+    assert sum(change.seconds[0] for change in found.changes) == pytest.approx(2.0)
+
+
 @pytest.mark.parametrize(
     ("threads", "told"), [((1, 1), None), ((1, 2), "1 in A, 2 in B"), ((3, 1), "3 in A, 1 in B")]
 )

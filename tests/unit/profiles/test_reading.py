@@ -126,7 +126,7 @@ def test_the_step_in_which_a_trace_is_cut_does_not_count(
     found = import_file(path)
     assert found.summary.notes == (
         note,
-        "the last step of trace.json is left out: it may lack events",
+        "last steps of trace.json that may lack events are left out: 1",
     )
     assert found.summary.steps == 1
     assert found.summary.explained == pytest.approx(80 / 90)
@@ -162,3 +162,22 @@ def test_traces_of_two_processes_in_one_file_are_refused(tmp_path: Path) -> None
     assert "it has ops of two processes, 1 and 2. Give a trace of one process." in str(
         refused.value
     )
+
+
+def test_steps_whose_python_functions_are_cut_off_do_not_count(tmp_path: Path) -> None:
+    """Ops of four steps, and functions of three: the third may have had more of them."""
+    starts = range(0, 400, 100)
+    steps = [event("user_annotation", f"ProfilerStep#{start}", start, 80) for start in starts]
+    ops = [event("cpu_op", "aten::mm", start + 10, 60) for start in starts]
+    python = [event("python_function", "nn.Module: Net_0", start, 80) for start in starts]
+    both = [one for pair in zip(steps, ops, strict=True) for one in pair]
+    cut = written(tmp_path / "trace.json", [*both, *python], cut=60)
+    assert import_file(cut, steps=4) == import_file(cut)
+    found = import_file(cut)
+    assert found.summary.steps == 2
+    assert found.summary.notes == (
+        "trace.json ends in the middle of the trace",
+        "last steps of trace.json that may lack events are left out: 2",
+        "trace.json may lack modules and waiting: Python's functions are its end",
+    )
+    assert modules(cut) == {"aten::mm": "Net_0"}
