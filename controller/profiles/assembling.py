@@ -22,6 +22,8 @@ ROUNDING = 1e-9
 """Share by which sums of many floats may differ."""
 MOST_SIZE = 2**63 - 1
 """Of a parameter: a damaged log may tell of more than a table's column holds."""
+UNCOUNTED = "rnn"
+"""The kind of primitive that computes much, of FLOPs that are not told."""
 Primitives = Mapping[tuple[Place, str], Spent]
 
 
@@ -47,6 +49,8 @@ def kernel_rows(found: Attribution, steps: int = 1, scale: float = 1.0) -> list[
         for place, spent in found.kernels.items()
         if place.kernel == updates.ACCUMULATED
     )
+    if not updates.is_one_group(found.kernels):
+        learning = None
     rows = [
         KernelRow(
             place=place,
@@ -62,9 +66,9 @@ def kernel_rows(found: Attribution, steps: int = 1, scale: float = 1.0) -> list[
 
 
 def _moved(place: Place, calls: float, learning: float | None) -> float | None:
-    """Return the bytes that a call moves.
+    """Return the bytes that a call moves: of an update all, of others the inputs'.
 
-    calls: of the kernel, a step. learning: bytes of the parameters that learn.
+    calls: of the kernel, a step. learning: bytes of the parameters that learn; None if not known.
     """
     if updates.is_update(place.kernel):
         moved = updates.update_bytes(place.kernel, place.values, learning)
@@ -208,8 +212,7 @@ def efficiency_of(
 def under_roofline(profile: Profile, peaks: Peaks) -> Profile:
     """Return the profile with the attainable times of its rows, and the headroom above them."""
     primitives = [
-        replace(row, attainable_s=attainable(row.flops, row.bytes, row.dtype, peaks))
-        for row in profile.primitives
+        replace(row, attainable_s=_primitive_attainable(row, peaks)) for row in profile.primitives
     ]
     kernels = [
         row
@@ -231,10 +234,22 @@ def under_roofline(profile: Profile, peaks: Peaks) -> Profile:
     return replace(whole, summary=profile.summary.model_copy(update=told))
 
 
+def _primitive_attainable(row: PrimitiveRow, peaks: Peaks) -> float | None:
+    if row.primitive == UNCOUNTED:
+        return None
+    return attainable(row.flops, row.bytes, row.dtype, peaks)
+
+
 def _kernel_attainable(row: KernelRow, peaks: Peaks) -> float | None:
-    if not updates.is_update(row.place.kernel):
-        return attainable(row.flops, row.bytes, operations.main_dtype(row.place.dtypes), peaks)
-    return row.bytes / peaks.update_bytes if row.bytes and peaks.update_bytes else None
+    """Return the least seconds of a kernel's call; None without FLOPs of what computes much."""
+    place, moved = row.place, row.bytes
+    if updates.is_update(place.kernel):
+        return moved / peaks.update_bytes if moved and peaks.update_bytes else None
+    if row.flops is None and operations.computes(place.kernel):
+        return None
+    if moved is not None:
+        moved += operations.output_bytes(place.kernel, place.dims, place.dtypes)
+    return attainable(row.flops, moved, operations.main_dtype(place.dtypes), peaks)
 
 
 def attainable(flops: float | None, moved: float | None, dtype: str, peaks: Peaks) -> float | None:

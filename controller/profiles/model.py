@@ -69,9 +69,9 @@ class KernelRow:
     primitive_s: float = 0.0
     """Of its primitives: a part of `self_s`."""
     flops: float | None = None
-    """FLOPs of one call, if the kernel is a matrix product or a convolution."""
+    """FLOPs of one call, if the kernel is a matrix product, a convolution or attention."""
     bytes: float | None = None
-    """Bytes of one call's inputs; a trace doesn't record outputs."""
+    """Bytes of one call's inputs; a trace doesn't record outputs. None of views and gathers."""
     attainable_s: float | None = None
     """Least seconds of one call, by the roofline."""
     replay: Projection | None = None

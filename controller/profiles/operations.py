@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 
 _BYTES: Mapping[str, int] = {
@@ -44,6 +45,38 @@ FORWARD: Mapping[str, slice] = {
     "aten::_slow_conv2d_forward": slice(2, 0, -1),  # size of weights, stride, padding
 }
 """Convolution → position of padding, stride and dilation among the inputs that are lists."""
+ATTENTION: Mapping[str, tuple[int, int, int]] = {
+    "aten::_scaled_dot_product_flash_attention_for_cpu": (0, 4, 2),
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": (1, 7, 5),
+}
+"""Attention → indices of the query, which the key follows, and of `is_causal` among the inputs, and
+how many products it makes: of queries with keys, and of weights with values. Backward, these are
+four, and the first is made again (Dao et al. 2022, FlashAttention, algorithm 4)."""
+BACKWARD = "aten::convolution_backward"
+TRANSPOSED = 7
+"""Index among its inputs."""
+_COMPUTING = (
+    *("aten::slow_conv", "aten::_slow_conv", "aten::mkldnn_convolution", "aten::mkldnn_rnn_layer"),
+    *("aten::scaled_dot_product_", "aten::_scaled_dot_product_", "mkldnn::_", "quantized::linear"),
+    *("quantized::conv", "aten::_int_mm", "aten::_scaled_mm", "aten::_weight_int", "aten::linalg_"),
+)
+"""What names of kernels begin with that compute much, of FLOPs that inputs don't always tell."""
+_GATHERS = (
+    *("embedding", "embedding_bag", "_embedding_bag", "_embedding_bag_forward_only", "take"),
+    *("index", "index_select", "gather", "_index_put_impl_", "index_put_", "index_add_"),
+    *("index_copy_", "index_fill_", "scatter_", "scatter_add_"),
+)
+GATHERS = frozenset(f"aten::{name}" for name in _GATHERS)
+"""Kernels that read or write some rows of a tensor; a trace doesn't tell how many."""
+_EACH = (
+    *("relu", "leaky_relu", "threshold", "hardtanh", "hardswish", "gelu", "silu", "sigmoid"),
+    *("tanh", "exp", "log", "neg", "abs", "sqrt", "rsqrt", "pow", "clamp", "clamp_min"),
+    *("add", "sub", "mul", "div", "maximum", "minimum", "addcmul", "addcdiv"),
+    *("threshold_backward", "gelu_backward", "silu_backward", "sigmoid_backward"),
+    *("tanh_backward", "hardtanh_backward", "hardswish_backward", "leaky_relu_backward"),
+)
+EACH = frozenset(f"aten::{name}{end}" for name in _EACH for end in ("", "_"))
+"""Elementwise kernels, also in place: what they write is as large as their inputs' broadcast."""
 MOST_ELEMENTS = 2**48
 """Of a tensor; it bounds products of sizes that are made up."""
 PART = "aten::_slow_conv2d_backward"
@@ -85,8 +118,8 @@ def values_of(values: str) -> list[str]:
 
 
 def input_bytes(kernel: str, dims: str, dtypes: str) -> float | None:
-    """Return the bytes of a kernel's input tensors, each once; None for a view."""
-    if kernel in VIEWS or not dims:
+    """Return the bytes of a kernel's input tensors, each once; None for a view or a gather."""
+    if kernel in VIEWS or kernel in GATHERS or not dims:
         return None
     total = 0.0
     for size, kind in zip(_listed(dims), _listed(dtypes), strict=False):
@@ -95,8 +128,26 @@ def input_bytes(kernel: str, dims: str, dtypes: str) -> float | None:
     return total or None
 
 
+def output_bytes(kernel: str, dims: str, dtypes: str) -> float:
+    """Return the bytes that an elementwise kernel writes, in its first input's type; 0 of others.
+
+    A trace doesn't record outputs.
+    """
+    if kernel not in EACH or not dims:
+        return 0.0
+    reversed_sizes = (reversed(size) for size in shapes(dims))
+    broadcast = [max(axis) for axis in zip_longest(*reversed_sizes, fillvalue=1)]
+    size = _BYTES.get(main_type(dtypes), 0)
+    return float(elements(broadcast) * size) if broadcast else 0.0
+
+
+def computes(kernel: str) -> bool:
+    """Return whether a kernel computes so much that moving its bytes is no bound of its time."""
+    return kernel in GEMMS or kernel == BACKWARD or kernel.startswith(_COMPUTING)
+
+
 def flops(kernel: str, dims: str, values: str) -> float | None:
-    """Return the FLOPs of one call of a matrix product or convolution, else None.
+    """Return the FLOPs of one call of a matrix product, convolution or attention, else None.
 
     None, too, of inputs that no such call has.
     """
@@ -110,7 +161,9 @@ def _flops(kernel: str, sizes: Sequence[list[int]], values: str) -> float | None
     if kernel in GEMMS:
         factors = sizes[GEMMS[kernel] : GEMMS[kernel] + 2]
         return 2.0 * elements(factors[0]) * factors[1][-1] if _both(factors) else None
-    if kernel in ("aten::convolution_backward", PART) and len(sizes) >= 3:
+    if kernel in ATTENTION:
+        return _attention(kernel, sizes, values)
+    if kernel in (BACKWARD, PART) and len(sizes) >= 3:
         return _convolution_backward(sizes, values)
     if kernel in FORWARD and len(sizes) >= 2:
         return _convolution(sizes, _lists(values)[FORWARD[kernel]])
@@ -124,6 +177,20 @@ def _both(factors: Sequence[Sequence[int]]) -> bool:
 def _lists(values: str) -> list[list[int]]:
     """Return the inputs that are lists of numbers."""
     return [json.loads(one) for one in values_of(values) if one.startswith("[")]
+
+
+def _attention(kernel: str, sizes: Sequence[Sequence[int]], values: str) -> float | None:
+    """Return the FLOPs of attention; if causal, query i sees the keys up to i."""
+    first, causal, products = ATTENTION[kernel]
+    query, key = sizes[first : first + 2]
+    if len(query) < 3 or len(key) < 3:
+        return None
+    queries, keys = query[-2], key[-2]
+    pairs = queries * keys
+    if values_of(values)[causal] == "True":
+        square = min(queries, keys)
+        pairs = square * (square + 1) // 2 + (queries - square) * keys
+    return 2.0 * products * elements((*query[:-2], query[-1], pairs))
 
 
 def _convolution(sizes: Sequence[Sequence[int]], lists: Sequence[list[int]]) -> float | None:
@@ -143,12 +210,18 @@ def _convolution(sizes: Sequence[Sequence[int]], lists: Sequence[list[int]]) -> 
 
 
 def _convolution_backward(sizes: Sequence[Sequence[int]], values: str) -> float | None:
-    gradient, _, weights = sizes[:3]
+    """Return the FLOPs of a convolution's gradients of input and weights, as far as wanted.
+
+    Weights meet each pixel of the output, or of the input if the convolution is transposed.
+    """
+    gradient, source, weights = sizes[:3]
     listed = values_of(values)
     if not gradient or not weights or not listed:
         return None
     wanted: list[bool] = [word.strip() == "True" for word in listed[-1].strip("[]").split(",")]
-    one = 2.0 * gradient[0] * elements(gradient[2:]) * elements(weights)
+    is_transposed = len(listed) > TRANSPOSED and listed[TRANSPOSED] == "True"
+    pixels = source[2:] if is_transposed else gradient[2:]
+    one = 2.0 * gradient[0] * elements(pixels) * elements(weights)
     return one * sum(wanted[:2])
 
 

@@ -13,7 +13,7 @@ from controller.profiles.layers import layers_of
 from controller.profiles.log_replays import likeness
 from controller.profiles.marks import REPLAY
 from controller.profiles.model import KernelRow, Place, PrimitiveRow, Profile, Projection
-from controller.profiles.operations import PART
+from controller.profiles.operations import ATTENTION, PART
 from controller.profiles.primitive import Primitive, primitive_of
 from controller.profiles.replay_arguments import trains
 from controller.profiles.validity import NOISE, unlikely
@@ -104,7 +104,8 @@ def projected(
     summary = profile.summary.model_copy(update=told)
     notes = (*summary.notes, *_implementation_notes(primitives, samples))
     summary = summary.model_copy(update={"notes": notes})
-    if found.value and found.value > 1 + NOISE and not any(unlikely(summary)):
+    is_sure = summary.efficiency_low is not None and any(unlikely(summary))
+    if found.value and found.value > 1 + NOISE and not is_sure:
         note = f"replays took {found.value:.0%} of the step's own time: one of both was disturbed"
         summary = summary.model_copy(update={"notes": (*summary.notes, note)})
     return replace(profile, summary=summary, kernels=kernels, primitives=primitives)
@@ -206,7 +207,8 @@ def body_key(kernel: str, body: str) -> str:
 
 def is_gemm(row: KernelRow) -> bool:
     """Return whether a kernel is a matrix product or convolution that doesn't use oneDNN."""
-    return not row.primitive_s and row.flops is not None and row.place.kernel != PART
+    others = (PART, *ATTENTION)
+    return not row.primitive_s and row.flops is not None and row.place.kernel not in others
 
 
 def _projection(samples: Sequence[float]) -> Projection:

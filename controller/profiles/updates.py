@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from controller.profiles.model import Place
 from controller.profiles.operations import element_bytes, elements, main_type, shapes, values_of
 
 ACCUMULATED: Final = "torch::autograd::AccumulateGrad"
@@ -53,6 +54,15 @@ def parameter_bytes(found: Iterable[Accumulated]) -> float | None:
     count = sum(one.calls * elements(size) for one in found for size in shapes(one.dims)[:1])
     size = sizes.pop() if len(sizes) == 1 else None
     return size * count or None if size else None
+
+
+def is_one_group(kernels: Iterable[Place]) -> bool:
+    """Return whether all updates among kernels have the same inputs.
+
+    Torch updates each group of parameters by a call of its own, and a trace doesn't tell which
+    parameters are in it. Nor is it one if its learning rate changes between steps.
+    """
+    return sum(is_update(place.kernel) for place in kernels) <= 1
 
 
 def update_bytes(kernel: str, values: str, parameters: float | None) -> float | None:

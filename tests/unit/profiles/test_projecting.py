@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -19,8 +20,10 @@ from controller.profiles.projecting import (
     replay_key,
     replays_of,
 )
+from controller.profiles.validity import unlikely
 from controller.reports.profile_lines import op_lines
 from tests.support.planted_profile import Rows, convolution, primitive
+from tests.support.planted_profile import kernel as planted_kernel
 from tests.support.planted_profile import profile as planted
 
 IMAGE, WEIGHTS = [2, 8, 16, 16], [4, 8, 1, 1]
@@ -122,3 +125,31 @@ def test_a_kernel_in_training_and_in_inference_is_replayed_as_each(rows: Rows) -
     only = projected(of_both, dict(list(samples.items())[:2]))
     told = "not replayed, 20.0% of the time: aten::conv2d: no"
     assert list(refused_told(only, refused)) == [told]
+
+
+@pytest.mark.parametrize(
+    ("share", "runs", "is_unlikely"),
+    [
+        pytest.param(1.5, [[15.0]], True, id="a single step has no interval"),
+        pytest.param(1.05, [[15.0]], False, id="within what medians differ by"),
+        pytest.param(0.9, [[15.0]], False, id="alone is faster"),
+        pytest.param(1.5, [[15.0, 15.0]], True, id="wholly above the step"),
+        pytest.param(1.5, [[15.0, 15.0, 30.0]], False, id="may be below the step"),
+        pytest.param(1.5, [], True, id="a log's steps are not known"),
+    ],
+)
+def test_replays_that_take_longer_than_the_step_are_told(
+    profile: Profile, share: float, runs: list[list[float]], is_unlikely: bool
+) -> None:
+    """By the validity of a profile, and by a note where no interval tells of it."""
+    found = projected(profile, {replay_key(FORWARD): [4.0 * share]}, *runs).summary
+    assert found.efficiency == pytest.approx(share)
+    assert bool(list(unlikely(found))) is is_unlikely
+    told = any("one of both was disturbed" in note for note in found.notes)
+    assert told is (share > 1.1 and not (is_unlikely and found.efficiency_low))
+
+
+def test_attention_outside_onednn_is_not_replayed() -> None:
+    op = "aten::_scaled_dot_product_flash_attention_for_cpu"
+    row = replace(planted_kernel(op, 0.1), flops=1e9)
+    assert replays_of(planted([row])) == []

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from controller.contracts.peaks import Peaks
 from controller.contracts.profile import ProfileSummary
-from controller.profiles.assembling import attainable, primitive_rows, under_roofline
-from controller.profiles.attribution import Spent
+from controller.profiles.assembling import (
+    attainable,
+    kernel_rows,
+    primitive_rows,
+    under_roofline,
+)
+from controller.profiles.attribution import Attribution, Spent
 from controller.profiles.model import Place, Profile
+from tests.support.planted_profile import kernel, primitive
 
 BODY = (
     "cpu,matmul,brg_matmul:avx512_core,undef,src:f32::blocked:ab::f0 wei:f32::blocked:ab::f0 "
@@ -43,3 +52,44 @@ def test_a_peak_that_a_primitive_exceeds_is_told() -> None:
     assert found.summary.headroom_s == 0
     (note,) = found.summary.notes
     assert note.startswith("matmul reached 400 GFLOP/s in f32, above the measured peak of 200")
+
+
+PEAKS = Peaks(gemm_flops={"f32": 1e12}, copy_bytes=1e10)
+
+
+@pytest.mark.parametrize(
+    ("op", "flops", "attainable_s"),
+    [
+        ("aten::_slow_conv2d_forward", None, None),
+        ("aten::slow_conv_transpose2d", None, None),
+        ("aten::mkldnn_rnn_layer", None, None),
+        ("aten::_scaled_dot_product_flash_attention_for_cpu", None, None),
+        ("aten::_scaled_dot_product_flash_attention_for_cpu", 4e10, 4e-2),
+        ("aten::mm", None, None),
+        ("aten::sum", None, 1e-3),
+        ("aten::relu", None, 1e-3 + 2 * 16 * 32 * 32 * 4 / 1e10),
+    ],
+)
+def test_bytes_are_no_roof_of_what_computes_much(
+    op: str, flops: float | None, attainable_s: float | None
+) -> None:
+    row = replace(kernel(op, 0.1), flops=flops, bytes=1e7)
+    (found,) = under_roofline(Profile(ProfileSummary(steps=1), (row,), ()), PEAKS).kernels
+    assert found.attainable_s == (None if attainable_s is None else pytest.approx(attainable_s))
+    assert found.bytes == 1e7  # advice is of inputs alone
+
+
+@pytest.mark.parametrize(("kind", "is_known"), [("rnn", False), ("reorder", True)])
+def test_bytes_are_no_roof_of_a_recurrent_layer(kind: str, is_known: bool) -> None:
+    row = replace(primitive(Place(op="aten::lstm"), kind, 0.1), bytes=1e7)
+    (found,) = under_roofline(Profile(ProfileSummary(steps=1), (), (row,)), PEAKS).primitives
+    assert (found.attainable_s is not None) is is_known
+
+
+@pytest.mark.parametrize("seconds", [2e-3, 4e-3])
+def test_relu_at_a_copys_rate_is_at_its_roof(seconds: float) -> None:
+    elements = 2_500_000  # read and written in 2 ms
+    place = Place("forward", "", *["aten::relu"] * 2, json.dumps([[elements]]), "", '["float"]')
+    found = Attribution(steps=[1.0], kernels={place: Spent(calls=1, self_s=seconds, total_s=1.0)})
+    whole = Profile(ProfileSummary(steps=1), tuple(kernel_rows(found)), ())
+    assert under_roofline(whole, PEAKS).summary.headroom_s == pytest.approx(seconds - 2e-3)

@@ -13,10 +13,18 @@ from torch.profiler import ProfilerActivity
 from torch.profiler import profile as torch_profile
 
 from controller.contracts.peaks import Peaks
-from controller.profiles.assembling import under_roofline
+from controller.profiles.assembling import kernel_rows, under_roofline
+from controller.profiles.attribution import Attribution, Spent
 from controller.profiles.budget import budget_of
 from controller.profiles.importing import import_trace
-from controller.profiles.updates import Accumulated, is_update, parameter_bytes, update_bytes
+from controller.profiles.model import Place
+from controller.profiles.updates import (
+    ACCUMULATED,
+    Accumulated,
+    is_update,
+    parameter_bytes,
+    update_bytes,
+)
 from tests.support.planted_profile import kernel, profile
 
 COPY_S, UPDATE_S = 1e10, 2e10
@@ -83,6 +91,33 @@ def test_a_hostile_trace_tells_nothing(size: object, kind: object) -> None:
 )
 def test_only_torchs_fused_optimizers_are_updates(name: str, so: bool) -> None:
     assert is_update(name) is so
+
+
+@pytest.mark.parametrize(
+    ("calls", "moved"),
+    [
+        pytest.param({"0.1": 2}, [3 * MEGABYTES], id="one group"),
+        pytest.param({"0.1": 4}, [3 * MEGABYTES / 2], id="two groups alike"),
+        pytest.param({"0.1": 2, "0.": 2}, [None, None], id="only one group decays"),
+        pytest.param({"0.1": 1, "0.2": 1}, [None, None], id="another learning rate each step"),
+    ],
+)
+def test_groups_of_parameters_do_not_each_move_all_of_them(
+    calls: dict[str, int], moved: list[float | None]
+) -> None:
+    """Torch updates each group by a call of its own; a trace doesn't tell what is in it."""
+    stored = Place("backward", "", ACCUMULATED, ACCUMULATED, "[[2000000]]", "", '["float"]')
+    name = "aten::_fused_sgd_"
+    groups = {
+        Place("optimizer", "", name, name, values=json.dumps(["", "", "", "0.", "0.", said])): count
+        for said, count in calls.items()
+    }
+    kernels = {
+        place: Spent(calls=count, self_s=1.0, total_s=1.0)
+        for place, count in {stored: 2, **groups}.items()
+    }
+    rows = kernel_rows(Attribution(steps=[1.0, 1.0], kernels=kernels), steps=2)
+    assert [row.bytes for row in rows if is_update(row.place.kernel)] == moved
 
 
 def test_an_update_is_under_its_own_roof_and_never_under_a_copys() -> None:
