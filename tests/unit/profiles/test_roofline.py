@@ -89,7 +89,8 @@ def test_bytes_are_no_roof_of_a_recurrent_layer(kind: str, is_known: bool) -> No
 @pytest.mark.parametrize("seconds", [2e-3, 4e-3])
 def test_relu_at_a_copys_rate_is_at_its_roof(seconds: float) -> None:
     elements = 2_500_000  # read and written in 2 ms
-    place = Place("forward", "", *["aten::relu"] * 2, json.dumps([[elements]]), "", '["float"]')
+    sizes, types = json.dumps([[elements]]), '["float"]'
+    place = Place("forward", op="aten::relu", kernel="aten::relu", dims=sizes, dtypes=types)
     found = Attribution(steps=[1.0], kernels={place: Spent(calls=1, self_s=seconds, total_s=1.0)})
     whole = Profile(ProfileSummary(steps=1), tuple(kernel_rows(found)), ())
     assert under_roofline(whole, PEAKS).summary.headroom_s == pytest.approx(seconds - 2e-3)
