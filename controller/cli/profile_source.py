@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +11,7 @@ import typer
 from controller.cli.common import context_elsewhere, home, reading
 from controller.cli.references import run_id_of
 from controller.contracts.errors import NotFound, UserError
+from controller.platform.atomic import replacing_files
 from controller.profiles.files import KERNELS, PRIMITIVES, SUMMARY, TIMELINE, read, write
 from controller.profiles.model import Profile
 
@@ -46,26 +46,14 @@ def write_profile(profile: Profile, folder: Path) -> None:
     A profile that is there stays whole if this one can't be written.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=".", suffix=".new", dir=folder) as beside:
-            new = Path(beside)
+        with replacing_files(folder, FILES) as new:
             write(profile, new)
-            for name in FILES:
-                _move(new / name, folder / name)
     except OSError as error:
         raise UserError(
             f"write profile {folder}",
             error.strerror or str(error),
             "Name a folder that you can write to.",
         ) from error
-
-
-def _move(new: Path, old: Path) -> None:
-    """Put a file in another's place; if there is no new one, the old one is another profile's."""
-    if new.exists():
-        new.replace(old)
-    else:
-        old.unlink(missing_ok=True)
 
 
 def is_folder(subject: str) -> bool:

@@ -7,7 +7,7 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -38,6 +38,27 @@ def write_private(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+
+
+@contextmanager
+def replacing_files(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+    """Yield a new folder inside another, new or not: its files replace those of the same names when
+    the block ends.
+
+    names: of all that it may have; where it has none, the old file is removed. If the block raises,
+    the old files are as they were.
+    """
+    new = folder / f".{secrets.token_hex(8)}.new"
+    new.mkdir(parents=True)
+    try:
+        yield new
+        for name in names:
+            if (new / name).exists():
+                (new / name).replace(folder / name)
+            else:
+                (folder / name).unlink(missing_ok=True)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
 
 
 @contextmanager

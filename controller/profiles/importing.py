@@ -20,7 +20,7 @@ from controller.profiles.repeating import Order, Repeats
 from controller.profiles.verbose import MAX_EXAMPLE, LogFacts, Total, totals
 from controller.profiles.verbose_columns import MARKERS
 
-_JSON = re.compile(rb'[\[{]\s*["{\]}]')
+_JSON = re.compile(rb'[\[{]\s*["\[{\]}]')
 """How a trace begins; so do a few logs, behind other programs' lines."""
 _LINES = tuple(b"\n" + marker + b"," for marker in MARKERS)
 """How lines of oneDNN begin; JSON has no such line, as its texts have no line ends."""

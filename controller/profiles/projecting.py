@@ -104,8 +104,7 @@ def projected(
     summary = profile.summary.model_copy(update=told)
     notes = (*summary.notes, *_implementation_notes(primitives, samples))
     summary = summary.model_copy(update={"notes": notes})
-    is_sure = summary.efficiency_low is not None and any(unlikely(summary))
-    if found.value and found.value > 1 + NOISE and not is_sure:
+    if found.value and found.value > 1 + NOISE and not any(unlikely(summary)):
         note = f"replays took {found.value:.0%} of the step's own time: one of both was disturbed"
         summary = summary.model_copy(update={"notes": (*summary.notes, note)})
     return replace(profile, summary=summary, kernels=kernels, primitives=primitives)

@@ -67,17 +67,15 @@ def are_apart(seconds: Sequence[float]) -> bool:
 
 
 def unlikely(summary: ProfileSummary) -> Iterator[str]:
-    """Yield why runs of a profile can't all have been on a quiet machine: alone is not slower.
-
-    Of a single step there is no interval, and the efficiency alone tells.
-    """
-    efficiency, low = summary.efficiency, summary.efficiency_low
-    if efficiency is None or efficiency <= 1 + NOISE or (low is not None and low <= 1):
+    """Yield why runs of a profile can't all have been on a quiet machine: alone is not slower."""
+    low, high = summary.efficiency_low, summary.efficiency_high
+    if summary.efficiency is None or low is None or high is None:
         return
-    at_least = "" if low is None else f", at least {low:.0%}"
-    yield (
-        f"the machine was not quiet: replays took {efficiency:.0%} of the step's own time{at_least}"
-    )
+    if summary.efficiency > 1 + NOISE and low > 1:
+        yield (
+            f"the machine was not quiet: replays took {summary.efficiency:.0%} of the step's own "
+            f"time, at least {low:.0%}"
+        )
 
 
 def judged(profile: Profile, broken: Sequence[str], disturbed: Sequence[str] = ()) -> Profile:
