@@ -11,6 +11,7 @@ import os
 import re
 import socket
 import struct
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -152,7 +153,10 @@ def _open_files(pid: int) -> Iterator[Path]:
 
 
 def _is_anywhere(path: Path) -> bool:
+    """Return whether a file is ours, where anyone may write; not one of the packages that were
+    installed, which anyone may read, wherever the tester has put them."""
     own = any(place in path.parents for place in ANYWHERE)
+    own = own and Path(sys.prefix) not in path.parents
     return own and path.exists() and path.stat().st_uid == os.geteuid()
 
 
