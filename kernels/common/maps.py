@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -11,7 +13,27 @@ TAPS = 9
 """The cells of a 3x3 neighbourhood."""
 
 
-def call_on_maps(name: str, given: Tensor, sizes: list[int], made: Tensor, channels: int) -> None:
-    """Call a function of the library; `sizes` has rows and columns of each map in turn."""
+def call_on_maps(
+    name: str,
+    given: Tensor,
+    sizes: list[int],
+    made: Tensor,
+    channels: int,
+    *,
+    before: Sequence[object] = (),
+    images: int | None = None,
+) -> None:
+    """Call a function of the library.
+
+    Args:
+        name: of the function, without its dtype.
+        given: the input; its first dimension is that of images, unless `images` says.
+        sizes: rows and columns of each map in turn.
+        made: the output.
+        channels: of the array that has cells.
+        before: what the function takes beside, before its output.
+        images: how many there are.
+    """
     of_maps = torch.tensor(sizes, dtype=torch.int64)
-    call(name, given.dtype, given, of_maps, len(sizes) // 2, len(given), channels, made)
+    count = len(given) if images is None else images
+    call(name, given.dtype, given, of_maps, len(sizes) // 2, count, channels, *before, made)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -20,11 +20,18 @@ from models.retinanet.model import RetinaNet
 from models.retinanet.packing import PackedHead
 from models.retinanet.pointwise import use_matmul
 from models.retinanet.postprocess import detect, detection_rows
-from models.retinanet.unfolded import UnfoldedHead
+from models.retinanet.rows import RowConv2d, RowsHead
+from models.retinanet.unfolded import UnfoldedConv2d
+from models.retinanet.winograd import WinogradConv2d
 from models.seeding import seeded
 from models.weights.load import load_retinanet
 
 LEARNING_RATE = 1e-4
+ROW_CONVOLUTIONS: Mapping[str, type[RowConv2d]] = {
+    "matmul": UnfoldedConv2d,
+    "winograd": WinogradConv2d,
+}
+"""Value of the knob `head_convolutions` → the form that runs on all levels in one call."""
 
 
 class RetinaNetTraining:
@@ -48,8 +55,8 @@ class RetinaNetTraining:
         frozen_bn: form of the batch norms, see `frozen_norm.apply_frozen_bn`.
         pointwise: 1x1 convolutions as `convolution` or as `matmul`.
         packed_levels: run the heads on all pyramid levels in one call.
-        head_convolutions: the heads' 3x3 convolutions as `convolution` or as `matmul`, which runs
-            on all levels in one call for any value of `packed_levels`.
+        head_convolutions: the heads' 3x3 convolutions as `convolution`, or as one of
+            ROW_CONVOLUTIONS, for any value of `packed_levels`.
         focal_loss: one of `loss.FOCAL_LOSSES`.
         matching: one of `loss.MATCHINGS`.
         optimizer: one of `optimizers.build_optimizer`; MLPerf's is Adam.
@@ -134,8 +141,8 @@ class RetinaNetTraining:
         apply_frozen_bn(model, self._frozen_bn)
         if self._pointwise == "matmul":
             use_matmul(model)
-        if self._head_convolutions == "matmul":
-            model.head = UnfoldedHead(model.head)
+        if form := ROW_CONVOLUTIONS.get(self._head_convolutions):
+            model.head = RowsHead(model.head, form)
         elif self._packed_levels:
             model.head = PackedHead(model.head, grid_shapes(self.image_size, self.image_size))
         return model

@@ -32,7 +32,10 @@ from tests.support.cells import importable_tests, job_of
 from tests.support.figures import Figure
 from tests.support.processes import OWNER
 
-pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
+pytestmark = [
+    *(pytest.mark.integration, pytest.mark.farm, pytest.mark.long),
+    pytest.mark.timeout(3600),  # a dozen profiles in each
+]
 
 HAS_BF16 = not {"avx512_bf16", "amx_bf16"}.isdisjoint(read_instruction_sets().usable)
 DEADLINE_S = 600.0

@@ -243,10 +243,10 @@ def _tiny(seen: Seen, found: Sequence[int], remedy: Remedy) -> Claim:
 def _by_level(seen: Seen) -> list[int]:
     """Return the short products that `packed_levels` would compute for several levels at once.
 
-    As matrix products, heads compute all levels at once already (docs/stacks.md).
+    In other forms than convolutions, heads compute all levels at once already (docs/stacks.md).
     """
     packs, convolutions = seen.knobs.get("packed_levels"), seen.knobs.get("head_convolutions")
-    if packs is not False or convolutions == "matmul":
+    if packs is not False or convolutions in ("matmul", "winograd"):
         return []
     return seen.where(lambda part: _is_tiny(part) and bool(_HEAD.search(part.row.place.module)))
 

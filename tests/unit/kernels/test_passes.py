@@ -24,6 +24,7 @@ WITH_GRADIENT = {
     "sigmoid_focal_loss",
     "sigmoid_focal_loss_from_labels",
     "unfold_maps",
+    "winograd_convolution",
 }
 FORWARD_S, BACKWARD_S = 3.0, 5.0
 

@@ -146,6 +146,7 @@ def test_the_implementation_is_chosen() -> None:
         {"skip_frozen": False},
         {"pointwise": "matmul"},
         {"head_convolutions": "matmul"},
+        {"head_convolutions": "winograd"},
     ],
 )
 def test_which_switches_change_the_model_or_its_loss(switch: dict[str, Any]) -> None:

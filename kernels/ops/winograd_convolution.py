@@ -1,0 +1,186 @@
+"""A 3x3 convolution over the cells of several maps by Winograd's algorithm, with its gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kernels.common.maps import call_on_maps
+from kernels.op import Op, TorchOp, call, once_differentiable, register, serves
+from kernels.reference import map_convolution as reference
+
+TILE = {torch.float32: 4, torch.bfloat16: 2}
+"""Rows and columns of a tile: F(4x4, 3x3) takes 2.25 products a cell where a convolution takes 9,
+F(2x2, 3x3) takes 4. The larger one's intermediate values are too large for bf16's rounding."""
+
+
+def winograd_convolution(
+    x: Tensor,
+    sizes: Sequence[tuple[int, int]],
+    weight: Tensor,
+    bias: Tensor | None = None,
+    relu: bool = False,
+) -> Tensor:
+    """Return the 3x3 convolution with padding 1 of several maps: [B, cells, out].
+
+    Lavin and Gray, arXiv 1509.09308: an input's tiles and the weight are transformed, multiplied
+    plane by plane, and the products transformed back, in x's dtype; so are the gradients, by the
+    transforms' adjoints. Each result is rounded more often than a convolution's. x in fp32 or bf16
+    on a CPU runs compiled; any other dtype is an ordinary convolution.
+
+    Args:
+        x: [B, cells, in]; cells run through one map after the other, each row by row.
+        sizes: rows and columns of each map.
+        weight: [out, in, 3, 3]; channels-last is quickest.
+        bias: [out], or None.
+        relu: whether negative results become 0.
+
+    Raises:
+        ValueError: shapes don't fit.
+    """
+    cells = sum(rows * columns for rows, columns in sizes)
+    if x.dim() != 3 or x.shape[1] != cells or any(n < 0 for size in sizes for n in size):
+        raise ValueError(
+            f"x {list(x.shape)}, maps of {list(sizes)}: expected [B, {cells}, C], {cells} cells"
+        )
+    outs = weight.shape[:1]
+    if weight.shape != (*outs, x.shape[2], 3, 3) or (bias is not None and bias.shape != outs):
+        raise ValueError(
+            f"weight {list(weight.shape)}, bias {None if bias is None else list(bias.shape)}: "
+            f"expected [out, {x.shape[2]}, 3, 3], [out]"
+        )
+    if not serves(x, weight, *([] if bias is None else [bias])):
+        return reference.map_convolution(x, sizes, weight, bias, relu)
+    flat = [n for size in sizes for n in size]
+    y, _ = torch.ops.benchfarm.winograd_convolution(x, flat, weight, bias, relu)
+    result: Tensor = y
+    return result
+
+
+def _planes(x: Tensor, sizes: Sequence[int], channels: int) -> Tensor:
+    """Return [planes, tiles, channels], uninitialised."""
+    m = TILE[x.dtype]
+    maps = zip(sizes[::2], sizes[1::2], strict=True)
+    tiles = sum(-(-rows // m) * -(-columns // m) for rows, columns in maps)
+    return x.new_empty((m + 2) ** 2, len(x) * tiles, channels)
+
+
+def _tiles(x: Tensor, sizes: list[int]) -> Tensor:
+    """Return the transformed tiles of x [B, cells, in]: [planes, tiles, in]."""
+    made = _planes(x, sizes, x.shape[2])
+    call_on_maps("winograd_tiles", x, sizes, made, x.shape[2], before=[TILE[x.dtype]])
+    return made
+
+
+def _forward(
+    x: Tensor, sizes: list[int], weight: Tensor, bias: Tensor | None, relu: bool
+) -> tuple[Tensor, Tensor]:
+    x, m, outs = x.contiguous(), TILE[x.dtype], len(weight)
+    y, planes = _fake_forward(x, sizes, weight, bias, relu)
+    taps = weight.permute(0, 2, 3, 1).float().contiguous()
+    call("winograd_weight", x.dtype, taps, outs, x.shape[2], m, planes)
+    products = torch.bmm(_tiles(x, sizes), planes.transpose(1, 2))
+    added = None if bias is None else bias.to(x.dtype).contiguous()
+    call_on_maps(
+        *("winograd_output", products, sizes, y, outs), before=[m, added, relu], images=len(x)
+    )
+    return y, planes
+
+
+def _backward(
+    grad: Tensor, x: Tensor, sizes: list[int], planes: Tensor, y: Tensor | None, wanted: list[bool]
+) -> tuple[Tensor, Tensor, Tensor]:
+    x, m, outs = x.contiguous(), TILE[x.dtype], planes.shape[1]
+    grad = grad if y is None else torch.ops.aten.threshold_backward(grad, y, 0)
+    grad = grad.to(x.dtype).contiguous()
+    of_x, of_weight, of_bias = _fake_backward(grad, x, sizes, planes, y, wanted)
+    of_products = _planes(x, sizes, outs)
+    call_on_maps("winograd_output_adjoint", grad, sizes, of_products, outs, before=[m])
+    if wanted[0]:
+        of_tiles = torch.bmm(of_products, planes)
+        call_on_maps(
+            *("winograd_tiles_adjoint", of_tiles, sizes, of_x, x.shape[2]),
+            before=[m],
+            images=len(x),
+        )
+    if wanted[1]:
+        of_planes = torch.bmm(of_products.transpose(1, 2), _tiles(x, sizes))
+        taps = of_weight.permute(0, 2, 3, 1)
+        call("winograd_weight_adjoint", x.dtype, of_planes, outs, x.shape[2], m, taps)
+    if wanted[2]:
+        of_bias = grad.flatten(0, 1).sum(0)
+    return of_x, of_weight, of_bias
+
+
+def _fake_forward(
+    x: Tensor, sizes: list[int], weight: Tensor, bias: Tensor | None, relu: bool
+) -> tuple[Tensor, Tensor]:
+    planes = x.new_empty((TILE[x.dtype] + 2) ** 2, *weight.shape[:2])
+    return x.new_empty(*x.shape[:2], len(weight)), planes
+
+
+def _fake_backward(
+    grad: Tensor, x: Tensor, sizes: list[int], planes: Tensor, y: Tensor | None, wanted: list[bool]
+) -> tuple[Tensor, Tensor, Tensor]:
+    outs, ins = planes.shape[1:]
+    taps = x.new_empty((outs, 3, 3, ins) if wanted[1] else (0, 3, 3, 0), dtype=torch.float32)
+    return (
+        x.new_empty(x.shape if wanted[0] else 0),
+        taps.permute(0, 3, 1, 2),
+        x.new_empty(outs if wanted[2] else 0),
+    )
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:  # noqa: ANN401 - torch's
+    x, ctx.sizes, weight, bias, relu = inputs
+    y, planes = output
+    ctx.mark_non_differentiable(planes)
+    ctx.set_materialize_grads(False)  # the planes' would be as large as they are
+    ctx.save_for_backward(x, planes, *([y] if relu else []))
+    ctx.dtypes = weight.dtype, None if bias is None else bias.dtype
+
+
+def _differentiate(ctx: Any, grad: Tensor | None, _: object) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+    if grad is None:
+        return (None,) * 5
+    x, planes, *kept = ctx.saved_tensors
+    wanted = [ctx.needs_input_grad[i] for i in (0, 2, 3)]
+    of_x, of_weight, of_bias = torch.ops.benchfarm.winograd_convolution_backward(
+        grad, x, ctx.sizes, planes, kept[0] if kept else None, wanted
+    )
+    of_weight_dtype, of_bias_dtype = ctx.dtypes
+    return (
+        of_x if wanted[0] else None,
+        None,
+        of_weight.to(of_weight_dtype) if wanted[1] else None,
+        of_bias.to(of_bias_dtype) if wanted[2] else None,
+        None,
+    )
+
+
+OP = register(
+    Op(
+        dtypes=("fp32", "bf16"),
+        reference=reference.map_convolution,
+        torch_ops=(
+            TorchOp(
+                "winograd_convolution(Tensor x, int[] sizes, Tensor weight, Tensor? bias,"
+                " bool relu) -> (Tensor, Tensor)",
+                _forward,
+                _fake_forward,
+                _differentiate,
+                _save,
+            ),
+            TorchOp(
+                "winograd_convolution_backward(Tensor grad, Tensor x, int[] sizes, Tensor planes,"
+                " Tensor? y, bool[] wanted) -> (Tensor, Tensor, Tensor)",
+                _backward,
+                _fake_backward,
+                once_differentiable,
+            ),
+        ),
+    )
+)

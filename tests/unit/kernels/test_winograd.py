@@ -1,0 +1,161 @@
+"""Convolutions by Winograd's algorithm, every variant, against an ordinary one in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.library import opcheck
+
+from kernels.common.maps import call_on_maps
+from kernels.op import call
+from kernels.ops.winograd_convolution import winograd_convolution
+from kernels.reference.map_convolution import map_convolution
+
+# Beside whole tiles: maps of fewer cells than a tile, of one more, of one and of none.
+MAPS = [
+    [(8, 8), (4, 4), (2, 2)],
+    [(5, 7), (3, 4), (1, 1), (2, 1)],
+    [(1, 6)],
+    [(2, 2), (0, 3), (1, 9)],
+]
+DTYPES = {torch.float32: 2e-5, torch.bfloat16: 3e-2}
+"""Largest error, relative to the largest value: of fp32's 24 bits, the transforms for 4x4 outputs
+cost about four beside the sum's; of bf16's 8, those for 2x2 cost one, and products are rounded."""
+Convolution = Callable[..., Tensor]
+
+
+def random(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def cells(maps: list[tuple[int, int]]) -> int:
+    return sum(rows * columns for rows, columns in maps)
+
+
+def passes(
+    convolve: Convolution, maps: list[tuple[int, int]], inputs: list[Tensor], upstream: Tensor
+) -> list[Tensor]:
+    """Return the output without a ReLU, then the gradients of x, weight and bias."""
+    leaves = [t.detach().requires_grad_() for t in inputs]
+    y = convolve(leaves[0], maps, leaves[1], leaves[2])
+    return [y.detach(), *torch.autograd.grad(y, leaves, upstream)]
+
+
+@pytest.mark.parametrize(("ins", "outs"), [(1, 1), (3, 16), (37, 5), (64, 40)])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("maps", MAPS)
+def test_outputs_and_gradients(
+    variant: str, maps: list[tuple[int, int]], dtype: torch.dtype, ins: int, outs: int
+) -> None:
+    x, upstream = random(2, cells(maps), ins).to(dtype), random(2, cells(maps), outs, seed=1)
+    weight, bias = random(outs, ins, 3, 3, seed=2), random(outs, seed=3)
+    found = passes(winograd_convolution, maps, [x, weight, bias], upstream.to(dtype))
+    exact = [t.double() for t in (x, weight, bias)]
+    wanted = passes(map_convolution, maps, exact, upstream.to(dtype).double())
+    assert [t.dtype for t in found] == [dtype, dtype, torch.float32, torch.float32]
+    for mine, true in zip(found, wanted, strict=True):
+        bound = DTYPES[dtype] * float(true.abs().max())
+        torch.testing.assert_close(mine.double(), true, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.float64])
+def test_a_relu_and_its_gradient(variant: str, dtype: torch.dtype) -> None:
+    x, weight = random(1, 20, 4).to(dtype).requires_grad_(), random(6, 4, 3, 3).requires_grad_()
+    y = winograd_convolution(x, [(4, 5)], weight, relu=True)
+    before = winograd_convolution(x, [(4, 5)], weight)
+    assert torch.equal(y, before.relu())
+    assert 0 < (y == 0).sum() < y.numel()
+    upstream = random(1, 20, 6, seed=1).to(dtype)
+    found = torch.autograd.grad(y, (x, weight), upstream)
+    wanted = torch.autograd.grad(before, (x, weight), upstream * (before > 0))
+    assert all(torch.equal(mine, true) for mine, true in zip(found, wanted, strict=True))
+
+
+def test_a_relu_keeps_nan(variant: str) -> None:
+    x = torch.full((1, 16, 1), torch.nan)
+    assert winograd_convolution(x, [(4, 4)], random(1, 1, 3, 3), relu=True).isnan().all()
+
+
+def test_what_is_not_wanted_is_not_worked_out(variant: str) -> None:
+    x, weight, bias = random(1, 6, 2), random(3, 2, 3, 3), random(3).requires_grad_()
+    y = winograd_convolution(x, [(2, 3)], weight, bias)
+    (gradient,) = torch.autograd.grad(y.sum(), bias)
+    torch.testing.assert_close(gradient, torch.full((3,), 6.0))
+
+
+@pytest.mark.parametrize("maps", [*MAPS, []])
+def test_no_images_and_no_cells(variant: str, maps: list[tuple[int, int]]) -> None:
+    x, weight = random(0, cells(maps), 3).requires_grad_(), random(2, 3, 3, 3).requires_grad_()
+    y = winograd_convolution(x, maps, weight, random(2))
+    assert y.shape == (0, cells(maps), 2)
+    of_x, of_weight = torch.autograd.grad(y.sum(), (x, weight))
+    assert of_x.shape == x.shape
+    assert torch.equal(of_weight, torch.zeros_like(weight))
+
+
+def test_any_strides(variant: str) -> None:
+    x, weight = random(6, 3, 2).permute(2, 0, 1), random(3, 3, 4, 3).permute(2, 1, 0, 3)
+    bias, upstream = random(4, 2)[:, 0], random(2, 6, 1).expand(2, 6, 4)
+    found = passes(winograd_convolution, [(2, 3)], [x, weight, bias], upstream)
+    wanted = passes(map_convolution, [(2, 3)], [x, weight, bias], upstream)
+    for mine, true in zip(found, wanted, strict=True):
+        torch.testing.assert_close(mine, true, rtol=0, atol=2e-5 * float(true.abs().max()))
+
+
+def test_opcheck() -> None:
+    x, weight, bias = random(2, 7, 3), random(4, 3, 3, 3), random(4)
+    leaves = [t.requires_grad_() for t in (x, weight, bias)]
+    for relu in (False, True):
+        given = (leaves[0], [2, 3, 1, 1], leaves[1], leaves[2], relu)
+        opcheck(torch.ops.benchfarm.winograd_convolution.default, given)
+
+
+def test_compiles_without_a_graph_break() -> None:
+    def step(x: Tensor, weight: Tensor) -> Tensor:
+        return winograd_convolution(x * 2, [(2, 3)], weight, relu=True) + 1
+
+    x, weight = random(1, 6, 4), random(3, 4, 3, 3)
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(x, weight), step(x, weight))
+
+
+def test_shapes_that_do_not_fit_are_refused(variant: str) -> None:
+    weight = torch.zeros(2, 3, 3, 3)
+    for x in (torch.zeros(1, 5, 3), torch.zeros(6, 3)):
+        with pytest.raises(ValueError, match=r"expected \[B, 6, C\], 6 cells"):
+            winograd_convolution(x, [(2, 3)], weight)
+    x = torch.zeros(1, 6, 3)
+    for wrong in (torch.zeros(2, 4, 3, 3), torch.zeros(2, 3, 1, 1), torch.zeros(())):
+        with pytest.raises(ValueError, match=r"expected \[out, 3, 3, 3\], \[out\]"):
+            winograd_convolution(x, [(2, 3)], wrong)
+    with pytest.raises(ValueError, match=r"bias \[3\]: expected"):
+        winograd_convolution(x, [(2, 3)], weight, torch.zeros(3))
+
+
+def test_the_number_of_threads_changes_no_bit_of_a_transform(variant: str) -> None:
+    """The products between them are torch's."""
+    sizes, channels, tiles = [30, 30], 40, 2 * 8 * 8  # several chunks of them
+    rows, planes = random(2, 900, channels), random(36, tiles, channels, seed=1)
+    weight, of_weight = random(9, 3, 3, channels), random(36, 9, channels)
+    usual = torch.get_num_threads()
+    try:
+        made: list[list[Tensor]] = []
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            to = [torch.empty_like(t) for t in (planes, rows, rows, planes, of_weight, weight)]
+            call_on_maps("winograd_tiles", rows, sizes, to[0], channels, before=[4])
+            of_maps: dict[str, Any] = {"before": [4], "images": 2}
+            call_on_maps("winograd_tiles_adjoint", planes, sizes, to[1], channels, **of_maps)
+            of_maps["before"] = [4, None, True]
+            call_on_maps("winograd_output", planes, sizes, to[2], channels, **of_maps)
+            call_on_maps("winograd_output_adjoint", rows, sizes, to[3], channels, before=[4])
+            call("winograd_weight", weight.dtype, weight, 9, channels, 4, to[4])
+            call("winograd_weight_adjoint", weight.dtype, of_weight, 9, channels, 4, to[5])
+            made.append(to)
+    finally:
+        torch.set_num_threads(usual)
+    assert all(torch.equal(one, three) for one, three in zip(*made, strict=True))
