@@ -11,7 +11,9 @@ from models.text.loading import TextLoader, TextSettings
 
 
 class BertTraining(EncoderTraining):
-    """BERT's masked language model, as MLPerf Training pre-trains it, without next sentences.
+    """BERT's masked language model, without next sentences.
+
+    Its manifest says what else is not as MLPerf Training pre-trains it.
 
     Also a ReadingWorkload, on text of the host.
 

@@ -91,7 +91,7 @@ def _rank_cores(
 ) -> tuple[tuple[int, ...], ...]:
     ranks, threads = int(knobs["ranks"]) // int(knobs["hosts"]), int(knobs["threads"])
     try:
-        return place_ranks(cores, host.sockets, host.nodes, ranks, threads)
+        return place_ranks(cores, host.sockets, host.nodes, host.siblings, ranks, threads)
     except CannotPlace as refused:
         raise _refusal(refused.seen, refused.remedy) from None
 
@@ -116,7 +116,9 @@ def _cores(wanted: str, device: Device, host: HostTools) -> frozenset[int]:
     if wanted == "all":
         return device.host_cores
     if wanted == "physical":
-        return device.host_cores & host.physical or device.host_cores
+        # The first one of a core may be outside the device's, as in a cpuset.
+        own = (siblings & device.host_cores for siblings in host.siblings)
+        return frozenset(map(min, filter(None, own))) or device.host_cores
     try:
         cores = parse_cpus(wanted)
     except ValueError:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 Groups = Mapping[int, Collection[int]]
 """Number of a socket or a NUMA node → its logical CPUs."""
 Domains = list[list[int]]
 """The cores that share one socket and one NUMA node, ascending; those of the lowest core first."""
+Siblings = Collection[Collection[int]]
+"""The logical CPUs of each physical core."""
 
 
 class CannotPlace(ValueError):
@@ -20,16 +22,21 @@ class CannotPlace(ValueError):
 
 
 def place_ranks(
-    cores: Collection[int], sockets: Groups, nodes: Groups, ranks: int, threads: int
+    cores: Collection[int],
+    sockets: Groups,
+    nodes: Groups,
+    siblings: Siblings,
+    ranks: int,
+    threads: int,
 ) -> tuple[tuple[int, ...], ...]:
     """Return the cores of each rank: `threads` each, neighbours in one socket and NUMA node.
 
     The domains get equal numbers of ranks, as far as they have the cores, so that the memory of all
     of them is used; in a domain, ranks follow each other. Neighbours are cores between which no
-    other one of `cores` is in the domain.
+    other one of `cores` is in the domain, apart from siblings: see `_shared_out`.
 
-    cores: the logical CPUs to run on. threads: of each rank; 0 for the most that fit.
-    Raises CannotPlace.
+    cores: the logical CPUs to run on. siblings: one of none has a physical core of its own.
+    threads: of each rank; 0 for the most that fit. Raises CannotPlace.
     """
     if ranks * max(1, threads) > len(cores):
         raise CannotPlace(
@@ -48,9 +55,9 @@ def place_ranks(
         )
     counts = _spread([len(domain) // width for domain in domains], ranks)
     return tuple(
-        tuple(domain[place * width : (place + 1) * width])
+        rank
         for domain, count in zip(domains, counts, strict=True)
-        for place in range(count)
+        for rank in _shared_out(_physical_cores(domain, siblings), count, width)
     )
 
 
@@ -60,6 +67,47 @@ def domains_of(cores: Collection[int], sockets: Groups, nodes: Groups) -> Domain
     for core in sorted(cores):
         found[_group_of(core, sockets), _group_of(core, nodes)].append(core)
     return list(found.values())
+
+
+def _physical_cores(domain: Sequence[int], siblings: Siblings) -> list[list[int]]:
+    """Return the logical CPUs of a domain by physical core, that with the lowest one first."""
+    lowest = {cpu: min(core) for core in siblings for cpu in core}
+    found: dict[int, list[int]] = {}
+    for cpu in domain:
+        found.setdefault(lowest.get(cpu, cpu), []).append(cpu)
+    return list(found.values())
+
+
+def _shared_out(cores: Sequence[Sequence[int]], ranks: int, threads: int) -> list[tuple[int, ...]]:
+    """Return the logical CPUs of each rank in a domain that has room for them.
+
+    One thread on a physical core if there are enough of them: two threads on one are far slower.
+    Else no physical core is two ranks', unless only that makes room.
+
+    cores: the logical CPUs of each physical core.
+    """
+    firsts = [core[0] for core in cores]
+    if ranks * threads <= len(firsts):
+        return _slices(firsts, ranks, threads)
+    whole = _on_whole_cores(cores, threads)
+    if len(whole) >= ranks:
+        return whole[:ranks]
+    return _slices([cpu for core in cores for cpu in core], ranks, threads)
+
+
+def _on_whole_cores(cores: Sequence[Sequence[int]], threads: int) -> list[tuple[int, ...]]:
+    """Return the logical CPUs of as many ranks as find room without sharing a physical core."""
+    found, own = [], list[int]()
+    for core in cores:
+        own += core
+        if len(own) >= threads:
+            found.append(tuple(sorted(own[:threads])))
+            own = []
+    return found
+
+
+def _slices(cpus: Sequence[int], ranks: int, threads: int) -> list[tuple[int, ...]]:
+    return [tuple(sorted(cpus[place * threads : (place + 1) * threads])) for place in range(ranks)]
 
 
 def _group_of(core: int, groups: Groups) -> int:

@@ -50,8 +50,8 @@ class HostTools:
     """NUMA node → its logical CPUs."""
     sockets: Mapping[int, frozenset[int]]
     """Socket → its logical CPUs."""
-    physical: frozenset[int]
-    """The first logical CPU of each physical core."""
+    siblings: tuple[frozenset[int], ...]
+    """The logical CPUs of each physical core; none if the kernel doesn't tell them."""
     libraries: Mapping[str, str]
     """Name in LIBRARIES → path, of installed ones."""
     numactl: str | None
@@ -73,7 +73,7 @@ def read_host_tools(prefix: Path = Path(sys.prefix)) -> HostTools:
     return HostTools(
         nodes=read_nodes(),
         sockets=read_sockets(),
-        physical=read_physical(),
+        siblings=read_siblings(),
         libraries={name: path for name, path in found.items() if path},
         numactl=shutil.which("numactl"),
         taskset=shutil.which("taskset"),
@@ -85,9 +85,12 @@ def read_host_tools(prefix: Path = Path(sys.prefix)) -> HostTools:
 
 
 def read_nodes(system: Path = SYSTEM) -> dict[int, frozenset[int]]:
-    """Return the logical CPUs of each NUMA node; if there are none, one node without known CPUs."""
+    """Return the logical CPUs of each NUMA node; if there are none, one node without known CPUs.
+
+    A node of memory alone, such as CXL's, has no CPUs.
+    """
     lists = sorted((system / "node").glob("node[0-9]*/cpulist"))
-    nodes = {int(path.parent.name[4:]): parse_cpus(path.read_text()) for path in lists}
+    nodes = {int(path.parent.name[4:]): _cpus_of_node(path.read_text()) for path in lists}
     return nodes or {0: frozenset()}
 
 
@@ -99,10 +102,10 @@ def read_sockets(system: Path = SYSTEM) -> dict[int, frozenset[int]]:
     return {socket: frozenset(cpus) for socket, cpus in sorted(found.items())}
 
 
-def read_physical(system: Path = SYSTEM) -> frozenset[int]:
-    """Return the first logical CPU of each physical core."""
+def read_siblings(system: Path = SYSTEM) -> tuple[frozenset[int], ...]:
+    """Return the logical CPUs of each physical core, that with the lowest one first."""
     lists = (system / "cpu").glob("cpu[0-9]*/topology/thread_siblings_list")
-    return frozenset(min(parse_cpus(path.read_text())) for path in lists)
+    return tuple(sorted({parse_cpus(path.read_text()) for path in lists}, key=min))
 
 
 def read_huge_pages(path: Path = HUGE_PAGES) -> str | None:
@@ -125,6 +128,10 @@ def parse_cpus(text: str) -> frozenset[int]:
 def format_cpus(cpus: Iterable[int]) -> str:
     """Return CPUs in the format of numactl and taskset."""
     return ",".join(map(str, sorted(cpus)))
+
+
+def _cpus_of_node(text: str) -> frozenset[int]:
+    return parse_cpus(text) if text.strip() else frozenset()
 
 
 def _span(part: str) -> range:

@@ -21,6 +21,7 @@ from typing import Final
 from agents.host.interfaces import LOOPBACK, interface_of
 from agents.host.launch import LaunchedRank, launched_ranks
 from agents.host.oom import oom_kills
+from agents.host.strain import own_cores
 from agents.host.tools import read_host_tools
 from agents.ranks.protocol import (
     PEER,
@@ -32,6 +33,7 @@ from agents.ranks.protocol import (
     RankReady,
     RankStep,
 )
+from agents.ranks.step_shares import StepShares
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Environment, Failure, Measurement
 from controller.contracts.units import Unit
@@ -114,9 +116,7 @@ class Team:
         self._members: list[Member] = []
         self._folder: Path | None = None
         self._oom_kills = oom_kills()
-        self._exchange_shares: list[float] = []
-        self._imbalances: list[float] = []
-        self._computed_s: list[list[float]] = []
+        self._shares = StepShares(untimed=_warm_up_of(spec))
         self._slowed: tuple[float, ...] = ()
         self._far: tuple[FarRankFigures, ...] = ()
 
@@ -126,6 +126,9 @@ class Team:
         self._folder = Path(tempfile.mkdtemp(prefix="ranks-", dir=self._spec.artefact_dir))
         meeting_point = str(self._folder / "store")
         environ = os.environ | {"GLOO_SOCKET_IFNAME": _interface(self._share)}
+        # With the knob thread_binding, OpenMP has pinned this thread to one core when torch was
+        # imported. The ranks would inherit that, and numactl would refuse them other cores.
+        os.sched_setaffinity(0, own_cores())
         for rank, where in enumerate(self._places, self._first):
             process = subprocess.Popen(
                 (*where.prefix, *self._command),
@@ -153,13 +156,7 @@ class Team:
         own = [said for said in self._told(_STEP) if isinstance(said, RankStep)]
         self._far = own[0].elsewhere
         steps: Sequence[RankFigures] = [*self._far[: self._first], *own, *self._far[self._first :]]
-        slowest_s = max(step.seconds for step in steps)
-        computed_s = [step.computed_s for step in steps]
-        # Whoever came last did not wait.
-        self._exchange_shares.append(min(step.exchanged_s for step in steps) / slowest_s)
-        imbalance_s = max(computed_s) - statistics.fmean(computed_s)
-        self._imbalances.append(imbalance_s / slowest_s)
-        self._computed_s.append(computed_s)
+        self._shares.add(steps)
         return statistics.fmean(step.loss for step in steps)
 
     def cpu_s(self) -> float:
@@ -183,11 +180,9 @@ class Team:
             "ranks": self._ranks,
             **_hosts(self._share),
             "rank_cores": tuple(" ".join(map(str, place.cores)) for place in self._places),
-            "rank_compute_s": tuple(
-                round(statistics.median(each), 6) for each in zip(*self._computed_s, strict=True)
-            ),
-            "all_reduce_share": round(statistics.median(self._exchange_shares), 4),
-            "rank_imbalance": round(statistics.median(self._imbalances), 4),
+            "rank_compute_s": tuple(round(seconds, 6) for seconds in self._shares.computed_s),
+            "all_reduce_share": round(self._shares.exchange, 4),
+            "rank_imbalance": round(self._shares.imbalance, 4),
             **self._contention(),
         }
 
@@ -196,21 +191,15 @@ class Team:
 
         The worker's order, fetching a batch and with_far_ranks are in the step time alone.
         """
-        own = self._own_share()
-        found = tuple(own * slowed for slowed in self._slowed)
+        found = tuple(self._shares.own * slowed for slowed in self._slowed)
         return {"scaling_efficiency": Measurement.of_samples(found, Unit.FRACTION)} if found else {}
 
     def _contention(self) -> Environment:
         """Return the fact of what sharing the host costs; none if it was not measured."""
         if not self._slowed:
             return {}
-        share = self._own_share() * (1 - statistics.median(self._slowed))
+        share = self._shares.own * (1 - statistics.median(self._slowed))
         return {"contention_share": round(share, 4)}
-
-    def _own_share(self) -> float:
-        """Return the share of the ranks' own step in which they neither exchanged nor waited."""
-        lost = statistics.median(self._exchange_shares) + statistics.median(self._imbalances)
-        return 1 - lost
 
     def _told(self, order: StepOrder) -> Sequence[RankMessage]:
         for member in self._members:
@@ -269,6 +258,13 @@ class Team:
         code = self._members[rank].process.wait()
         starved = code == -signal.SIGKILL and oom_kills() > self._oom_kills
         return WorkerFault(lost_rank(f"rank {self._first + rank} of {self._ranks}", code, starved))
+
+
+def _warm_up_of(spec: WorkerSpec) -> int:
+    """Return the steps before those that are timed: none in batches, or of a scenario without."""
+    knobs = spec.job.knobs
+    warms_up = not spec.in_batches and "warmup_steps" in knobs
+    return int(knobs["warmup_steps"]) if warms_up else 0
 
 
 def _interface(share: HostShare | None) -> str:

@@ -66,7 +66,8 @@ def plan_training(
         )
         target = catalog.workloads[workload].quality_target
         goal = target.value if target else None
-        asked = Asked(workload, batch, chosen, goal, _defaults(catalog, workload))
+        settings = _defaults(catalog, workload)
+        asked = Asked(workload, batch, chosen, goal, settings, catalog.own_facts)
         own = _own(store, epochs_of, convergence, asked) if epochs_of else None
         plan = training_plan(own.convergence if own else convergence, store.results(), asked)
     if not own:

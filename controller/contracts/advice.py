@@ -35,6 +35,8 @@ class Rule(StrEnum):
     OPTIMIZER = "optimizer"
     LOSS = "loss"
     TINY = "tiny primitives"
+    DIRECT = "direct convolutions"
+    """Those that another algorithm computes with fewer products."""
     MALLOC = "malloc"
     PAGE_FAULTS = "page faults"
     """Memory that the kernel hands out and clears again in every step."""

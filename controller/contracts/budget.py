@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from controller.contracts.base import Contract
 
 
@@ -31,6 +33,14 @@ class BudgetLine(Contract):
 class Budget(Contract):
     """A step's budget; `phases` and `operations` each add up to `step`."""
 
+    per_step: bool
+    """Whether seconds are those of a step; else in all, as nothing tells steps apart."""
+    op_threads: int
+    """Threads that ran ops; of several, seconds are sums over threads, which may exceed a step."""
+    validity: Literal["VALID", "DISTURBED", "INVALID"]
+    """Of the profile."""
+    reasons: tuple[str, ...] = ()
+    """Why it is not VALID; none if it is."""
     step: BudgetLine
     phases: tuple[BudgetLine, ...]
     """In the order of a step."""

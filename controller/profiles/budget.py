@@ -19,7 +19,12 @@ def budget_of(profile: Profile) -> Budget:
     phases = _grouped(parts, lambda part: (part.row.place.phase or NO_PHASE, ""))
     known = any(part.headroom_s is not None for part in parts)
     left_s = step.seconds - step.above_roof_s
+    summary = profile.summary
     return Budget(
+        per_step=summary.steps is not None,
+        op_threads=summary.op_threads,
+        validity=summary.validity,
+        reasons=summary.reasons,
         step=step,
         phases=tuple(sorted(phases, key=lambda line: phase_number(line.phase))),
         operations=tuple(sorted(_grouped(parts, _operation), key=lambda line: -line.between_s)),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean
 from typing import Final
 
+from controller.contracts.base import Scalar
 from controller.contracts.manifests import Convergence, ConvergencePoint, MeasuredConvergence
 from controller.contracts.records import StoredResult
 from controller.reports.training_plan import (
@@ -18,6 +20,7 @@ from controller.reports.training_plan import (
 
 STEPS: Final = "steps_to_target"
 EVERY: Final = "evaluate_every"
+SEED: Final = "seed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,10 @@ class OwnTrainings:
     """Trainings to the target, by the recipe whose epochs are known."""
 
     points: tuple[ConvergencePoint, ...]
-    """Of each that reached it, whatever the machine did meanwhile: epochs are no times."""
+    """One of each batch and seed that reached it, whatever the machine did meanwhile: epochs are no
+    times. Repeats of a seed are no further ones, since they train the same."""
+    merged: int
+    """Trainings that reached it beyond the first of their batch and seed."""
     unreached: tuple[int, ...]
     """Batches of those that gave up before; one for each."""
     unlike: int
@@ -50,11 +56,10 @@ def own_trainings(
     ]
     alike = [one for one in known if _is_alike(convergence, one, asked)]
     reached = [one for one in alike if TOOK in one.metrics]
+    points = tuple(_points(convergence, reached, asked))
     return OwnTrainings(
-        points=tuple(
-            ConvergencePoint(batch=batch_of(one.knobs), epochs=_epochs(convergence, one, STEPS))
-            for one in reached
-        ),
+        points=points,
+        merged=len(reached) - len(points),
         unreached=tuple(batch_of(one.knobs) for one in alike if TOOK not in one.metrics),
         unlike=len(known) - len(alike),
         every=max((_epochs(convergence, one, EVERY) for one in reached), default=0.0),
@@ -75,8 +80,14 @@ def measured_convergence(
 
 
 def own_notes(found: OwnTrainings) -> Sequence[str]:
-    """Return what own trainings leave out."""
+    """Return what own trainings merge and leave out."""
     notes = []
+    if found.merged:
+        points = len(found.points)
+        notes.append(
+            "repeats of a batch and seed are one point, the mean of their logarithms: "
+            f"{points + found.merged} trainings are {points} points"
+        )
     if found.unreached:
         batches = ", ".join(map(str, sorted(found.unreached)))
         count = len(found.unreached)
@@ -87,6 +98,20 @@ def own_notes(found: OwnTrainings) -> Sequence[str]:
     if found.unlike:
         notes.append(f"{found.unlike} trainings of other knobs or another target are left out")
     return notes
+
+
+def _points(
+    convergence: Convergence, reached: Iterable[StoredResult], asked: Asked
+) -> Iterator[ConvergencePoint]:
+    """Yield the geometric mean of the epochs of each batch and seed."""
+    epochs: dict[tuple[int, Scalar | None], list[float]] = {}
+    for one in reached:
+        seed = {**asked.defaults.get(one.stack, {}), **one.knobs}.get(SEED)
+        same = epochs.setdefault((batch_of(one.knobs), seed), [])
+        same.append(_epochs(convergence, one, STEPS))
+    for (batch, _), each in epochs.items():
+        same_epochs = len(set(each)) == 1  # which rounding would change a little
+        yield ConvergencePoint(batch=batch, epochs=each[0] if same_epochs else geometric_mean(each))
 
 
 def _is_alike(convergence: Convergence, one: StoredResult, asked: Asked) -> bool:

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controller.contracts.base import Scalar, scalar_text
+from controller.contracts.facts import OwnFact
 from controller.contracts.manifests import Convergence, MeasuredConvergence
 from controller.contracts.records import OutcomeOrigin, StoredResult
 from controller.contracts.result import Validity
 from controller.contracts.training_plan import Estimate, PlannedTraining, TrainingPlan
-from controller.reports.groups import Group, grouped
+from controller.reports.comparability import difference
+from controller.reports.groups import LONGEST_REASON, Group, grouped
 from controller.stats.medians import median_of_runs
 from controller.stats.power_law import PowerLaw, Predicted, power_law
 
@@ -43,6 +45,16 @@ class Asked:
     """The quality whose epochs are planned, of which trainings that reached it are told."""
     defaults: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
     """Stack → its cells' knobs with their defaults: a cell may leave them out."""
+    own: Mapping[str, OwnFact] = field(default_factory=dict)
+    """What the catalogue's stacks and scenarios declare of facts."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timed(Group):
+    """The results of a cell that may be compared with its newest one."""
+
+    left_out: str = ""
+    """What is said of the others; empty if there are none."""
 
 
 def training_plan(
@@ -54,7 +66,7 @@ def training_plan(
     groups = measured(known, asked)
     reached = list(_reached(known, asked))
     single = [
-        _beside(_planned([group], convergence, law), group.origin, reached, asked.defaults)
+        _beside(_planned([group], convergence, law), group.origin, reached, asked)
         for group in groups
     ]
     teams = [_planned(team, convergence, law) for team in _teams(groups, convergence)]
@@ -70,18 +82,45 @@ def training_plan(
     )
 
 
-def measured(results: Iterable[StoredResult], asked: Asked) -> list[Group]:
-    """Return what was asked for, a group for each cell and its hosts, of VALID results alone."""
+def measured(results: Iterable[StoredResult], asked: Asked) -> list[Timed]:
+    """Return what was asked for, a group for each cell and its hosts, of VALID results alone.
+
+    Only those count that may be compared with the newest one: a median over two versions of the
+    software is the time of neither.
+    """
     chosen = [
         result
         for result in results
         if (result.workload, result.scenario) == (asked.workload, SCENARIO)
+        and STEP in result.metrics
         and batch_of(result.knobs) > 0
         and asked.batch in (None, batch_of(result.knobs))
         and (asked.devices is None or asked.devices.issuperset(hosts_of(result)))
     ]
-    groups = [Group(alike, []) for group in grouped(chosen, ()) for alike in _by_hosts(group.valid)]
-    return [group for group in groups if group.samples(STEP)]
+    cells = [same for group in grouped(chosen, ()) for same in _by_hosts(group.valid)]
+    groups = []
+    for cell in cells:
+        alike, left_out = _like_newest(cell, asked.own, "results")
+        groups.append(Timed(alike, [], left_out=left_out))
+    return groups
+
+
+def _like_newest(
+    results: Sequence[StoredResult], own: Mapping[str, OwnFact], name: str
+) -> tuple[list[StoredResult], str]:
+    """Return the results of a cell that may be compared with the newest one, and a note of others.
+
+    own: see Asked.own. name: what the note calls them.
+    """
+    newest = max(results, key=lambda one: one.started_at)
+    unlike = [difference((newest, one), (), own) for one in results]
+    alike = [one for one, why in zip(results, unlike, strict=True) if why is None]
+    reasons = [why for why in unlike if why]
+    if not reasons:
+        return alike, ""
+    count = f"{len(reasons)} of {newest.device_label} ({reasons[0][:LONGEST_REASON]})"
+    note = f"{name} left out, as they are unlike the newest one of their cell: {count}"
+    return alike, note
 
 
 def hosts_of(origin: OutcomeOrigin) -> dict[str, str]:
@@ -114,19 +153,18 @@ def _beside(
     planned: PlannedTraining,
     origin: OutcomeOrigin,
     reached: Iterable[StoredResult],
-    defaults: Mapping[str, Mapping[str, Scalar]],
+    asked: Asked,
 ) -> PlannedTraining:
-    """Return a device's plan with what trainings by its recipe took, if there are any.
-
-    defaults: see Asked.defaults.
-    """
-    left_out = defaults.get(origin.stack, {})
-    alike = [one for one in reached if _same_recipe(origin, one, left_out)]
-    if not alike:
+    """Return a device's plan with what trainings by its recipe took, if there are any."""
+    defaults = asked.defaults.get(origin.stack, {})
+    same = [one for one in reached if _same_recipe(origin, one, defaults)]
+    if not same:
         return planned
+    alike, left_out = _like_newest(same, asked.own, "trainings to the target")
     found = median_of_runs([one.metrics[TOOK].drawn for one in alike])
     took = _estimate(Predicted(found.median, found.factor))
-    return planned.model_copy(update={"took_s": took, "took_runs": len(alike)})
+    notes = (*planned.notes, *([left_out] if left_out else ()))
+    return planned.model_copy(update={"took_s": took, "took_runs": len(alike), "notes": notes})
 
 
 def _same_recipe(one: OutcomeOrigin, other: OutcomeOrigin, defaults: Mapping[str, Scalar]) -> bool:
@@ -149,12 +187,12 @@ def unlike_published(convergence: Convergence, knobs: Mapping[str, Scalar]) -> I
             yield f"{name}={scalar_text(knobs[name])}, not {scalar_text(published)}"
 
 
-def _teams(groups: Iterable[Group], convergence: Convergence) -> Iterator[list[Group]]:
+def _teams(groups: Iterable[Timed], convergence: Convergence) -> Iterator[list[Timed]]:
     """Yield devices that may train at once: the quickest cell of each, of one stack and batch.
 
     A cell of several hosts is in none: one of them would be counted twice.
     """
-    alike: dict[tuple[object, ...], dict[str, Group]] = {}
+    alike: dict[tuple[object, ...], dict[str, Timed]] = {}
     for group in groups:
         origin = group.origin
         if len(hosts_of(origin)) > 1:
@@ -168,7 +206,7 @@ def _teams(groups: Iterable[Group], convergence: Convergence) -> Iterator[list[G
     yield from (list(team.values()) for team in alike.values() if len(team) > 1)
 
 
-def _planned(team: Sequence[Group], convergence: Convergence, law: PowerLaw) -> PlannedTraining:
+def _planned(team: Sequence[Timed], convergence: Convergence, law: PowerLaw) -> PlannedTraining:
     """Return the plan of one device, or of several that take each step together."""
     origins = [group.origin for group in team]
     hosts = [(origin, *host) for origin in origins for host in hosts_of(origin).items()]
@@ -189,14 +227,15 @@ def _planned(team: Sequence[Group], convergence: Convergence, law: PowerLaw) -> 
         step_s=step,
         epoch_s=epoch,
         epochs=epochs,
-        train_s=_times(epoch, epochs),
+        # Epochs are known less well than steps: the interval of a step alone would be too narrow.
+        train_s=_times(epoch, epochs) if epochs.low is not None else _product(epoch, epochs),
         unlike_published=tuple(unlike),
         notes=tuple(_notes(team, batch, convergence, step, epochs)),
     )
 
 
 def _notes(
-    team: Sequence[Group], batch: int, convergence: Convergence, step: Estimate, epochs: Estimate
+    team: Sequence[Timed], batch: int, convergence: Convergence, step: Estimate, epochs: Estimate
 ) -> Iterator[str]:
     least, most = convergence.points[0].batch, convergence.points[-1].batch
     known = "trained" if isinstance(convergence, MeasuredConvergence) else "published"
@@ -206,6 +245,7 @@ def _notes(
         yield ONE_RUN
     if len(team) > 1:
         yield AT_BEST
+    yield from dict.fromkeys(group.left_out for group in team if group.left_out)
 
 
 def _rank(planned: PlannedTraining) -> tuple[bool, bool, float]:
@@ -236,9 +276,14 @@ def _times(one: Estimate, other: Estimate) -> Estimate:
 
     A factor without an interval is taken as known.
     """
-    value = one.value * other.value
+    product = _product(one, other)
     reaches = [math.log(each.high / each.value) for each in (one, other) if each.high is not None]
     if not reaches:
-        return Estimate(value=value)
+        return product
     factor = math.exp(math.hypot(*reaches))
-    return Estimate(value=value, low=value / factor, high=value * factor)
+    return Estimate(value=product.value, low=product.value / factor, high=product.value * factor)
+
+
+def _product(one: Estimate, other: Estimate) -> Estimate:
+    """Return the product, without an interval."""
+    return Estimate(value=one.value * other.value)

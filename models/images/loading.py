@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -232,6 +236,7 @@ class ImageLoader:
             collate_fn=_as_it_is,
             generator=torch.Generator(),  # the process's own random state stays
             multiprocessing_context="fork",  # they share caches and annotations
+            worker_init_fn=partial(_run_on, _cores_of_all_threads()),
         )
 
     def _too_slow(self, step: int) -> DataUnusable:
@@ -254,6 +259,20 @@ def _begun(loader: DataLoader[Loaded]) -> Iterator[Loaded]:
     if signal.getsignal(signal.SIGCHLD) is not kept:
         signal.signal(signal.SIGCHLD, kept)
     return ahead
+
+
+def _cores_of_all_threads() -> frozenset[int]:
+    """Return the cores that this process has, also if OpenMP has pinned each thread to one."""
+    found = set[int]()
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(ProcessLookupError):  # it has just ended
+            found |= os.sched_getaffinity(int(thread.name))
+    return frozenset(found)
+
+
+def _run_on(cores: frozenset[int], _worker: int) -> None:
+    """Begin a worker: a fork inherits the one core to which OpenMP may have pinned its parent."""
+    os.sched_setaffinity(0, cores)
 
 
 def _as_it_is(loaded: Any) -> Any:  # noqa: ANN401 - a batch, or its error

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from controller.contracts.advice import Advice, Advised, Remedy
 from controller.contracts.proof import Prediction
-from controller.profiles.advising import fusing, running, units, work
+from controller.profiles.advising import fusing, products, running, units, work
 from controller.profiles.advising.claims import Claim, Seen
 from controller.profiles.model import Profile
 
@@ -16,7 +16,7 @@ RULES: tuple[Callable[[Seen], Claim | None], ...] = (
     *(work.fallback, work.precision, work.frozen),
     *(units.hidden_isa, units.amx_unused, units.denormals),
     *(fusing.norms, fusing.relu, fusing.other_relu, fusing.optimizer, fusing.loss),
-    *(work.tiny, work.other_tiny),
+    *(products.tiny, products.other_tiny, products.direct),
     *(running.malloc, running.page_faults, running.fragmentation, running.threads),
     *(running.idle_threads, running.waiting, running.loading),
 )

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from controller.contracts.advice import Remedy, Rule
 from controller.contracts.counters import PhaseCounts
 from controller.profiles.advising.claims import Claim, Seen, is_product, knob, setting, whole
-from controller.profiles.advising.work import TINY_S, above_copy
+from controller.profiles.advising.products import TINY_S
+from controller.profiles.advising.work import above_copy
 from controller.profiles.model import LOAD, KernelRow
 from controller.profiles.parts import Part
 from controller.profiles.sites import is_conversion

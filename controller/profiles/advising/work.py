@@ -1,4 +1,4 @@
-"""Rules on how a step's work is done: types, layouts, frozen stages, tiny products. Pure.
+"""Rules on how a step's work is done: types, layouts, frozen stages. Pure.
 
 Each takes a profile and returns what a change saves of which parts, or None if the profile shows no
 such fault. The least that is saved is 0, unless something tells how much of the work falls away;
@@ -8,9 +8,9 @@ the most is all of the time that the change can avoid.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from controller.contracts.advice import Remedy, Rule
+from controller.contracts.advice import Rule
 from controller.contracts.peaks import COPY
 from controller.profiles.advising.claims import Claim, Seen, is_product, knob, setting, whole
 from controller.profiles.model import KernelRow, PrimitiveRow
@@ -27,8 +27,6 @@ _PACKED = re.compile(r"[a-f]*[A-F][a-fA-F]*\d\w*")
 ABcd8a8b (for gradients of inputs), Acdb16a, Bcda16b, and of groups aBdec16b, aBCde8b8c."""
 NOT_GENERATED = ("simple", "ref")
 """Beginnings of the names of oneDNN's reorders that are no code generated for the sizes."""
-_HEAD = re.compile(r"(?:^|[./])head(?:$|[./])")
-"""The heads of RetinaNet, by the name of their module."""
 _PLAIN = re.compile(r"abc(?:d(?:e)?)?")
 
 
@@ -214,50 +212,6 @@ def frozen(seen: Seen) -> Claim | None:
 def _stage(module: str) -> str:
     """Return the stage that a module is in; its blocks have a `conv1`, too, further in."""
     return next((level for level in re.split(r"[./]", module) if level in STAGES), "")
-
-
-TINY_S = 1e-4
-"""A call below it spends much on starting, and on passing work between threads."""
-FAR_BELOW = 4
-"""Times the roofline's bound."""
-
-
-def tiny(seen: Seen) -> Claim | None:
-    """Short products in heads that run level by level, and far above the roofline."""
-    return _tiny(seen, _by_level(seen), knob("packed_levels", value=True))
-
-
-def other_tiny(seen: Seen) -> Claim | None:
-    """Other short products that take several times what the roofline allows."""
-    by_level = set(_by_level(seen))
-    found = [i for i in seen.where(_is_tiny) if i not in by_level]
-    return _tiny(seen, found, setting("compute several at once, for example with a larger batch"))
-
-
-def _tiny(seen: Seen, found: Sequence[int], remedy: Remedy) -> Claim:
-    """Return short products' claim: at most what is above the roofline."""
-    told = f"{seen.calls(found):g} products below 0.1 ms take over {FAR_BELOW}× the roofline's time"
-    return Claim(Rule.TINY, told, remedy, {i: (0.0, above_roof(seen.parts[i])) for i in found})
-
-
-def _by_level(seen: Seen) -> list[int]:
-    """Return the short products that `packed_levels` would compute for several levels at once.
-
-    In other forms than convolutions, heads compute all levels at once already (docs/stacks.md).
-    """
-    packs, convolutions = seen.knobs.get("packed_levels"), seen.knobs.get("head_convolutions")
-    if packs is not False or convolutions in ("matmul", "winograd"):
-        return []
-    return seen.where(lambda part: _is_tiny(part) and bool(_HEAD.search(part.row.place.module)))
-
-
-def _is_tiny(part: Part) -> bool:
-    return (
-        is_product(part)
-        and part.seconds < TINY_S * part.row.calls
-        and above_roof(part) > 1 - 1 / FAR_BELOW
-        and part.row.attainable_s is not None
-    )
 
 
 def above_roof(part: Part) -> float:

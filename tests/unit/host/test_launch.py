@@ -27,7 +27,7 @@ SERVER = builders.cpu(cores=frozenset(range(8)))
 HOST = HostTools(
     nodes={0: frozenset({0, 1, 2, 3}), 1: frozenset({4, 5, 6, 7})},
     sockets={0: frozenset({0, 1, 2, 3}), 1: frozenset({4, 5, 6, 7})},
-    physical=frozenset({0, 1, 4, 5}),
+    siblings=tuple(map(frozenset, ((0, 2), (1, 3), (4, 6), (5, 7)))),
     libraries={name: f"/lib/{library.soname}" for name, library in LIBRARIES.items()},
     numactl="/usr/bin/numactl",
     taskset="/usr/bin/taskset",
@@ -101,11 +101,35 @@ def test_ranks_have_their_own_cores_and_the_memory_of_their_node() -> None:
         LaunchedRank(("/usr/bin/numactl", "--physcpubind=0,1", "--membind=0"), (0, 1)),
         LaunchedRank(("/usr/bin/numactl", "--physcpubind=4,5", "--membind=1"), (4, 5)),
     )
+    of_memory = replace(HOST, nodes={**HOST.nodes, 2: frozenset()})
+    assert launched_ranks(knobs, SERVER, of_memory) == launched_ranks(knobs, SERVER, HOST)
     anywhere = launched_ranks({**PLAIN, "ranks": 2, "threads": 1}, SERVER, HOST)
     assert [rank.prefix for rank in anywhere] == [
         ("/usr/bin/taskset", "--cpu-list", "0"),
         ("/usr/bin/taskset", "--cpu-list", "4"),
     ]
+
+
+def test_ranks_get_whole_physical_cores() -> None:
+    knobs = {**PLAIN, "ranks": 4, "threads": 2}
+    ranks = launched_ranks(knobs, SERVER, HOST)
+    assert [rank.cores for rank in ranks] == [(0, 2), (1, 3), (4, 6), (5, 7)]
+
+
+@pytest.mark.parametrize(
+    ("cpuset", "cores"), [({3, 4, 6, 7}, "3,4,7"), ({0, 1, 2, 3}, "0,1"), ({2, 3}, "")]
+)
+def test_a_physical_core_counts_by_the_first_cpu_that_the_device_has(
+    cpuset: set[int], cores: str
+) -> None:
+    device = builders.cpu(cores=frozenset(cpuset))
+    found = launch_of({}, {**PLAIN, "cores": "physical"}, device, HOST)
+    assert found.prefix == (("/usr/bin/taskset", "--cpu-list", cores) if cores else ())
+    assert found.environ["OMP_NUM_THREADS"] == str(len(cores.split(",")) if cores else 2)
+
+
+def test_where_the_kernel_tells_no_physical_cores_all_are_taken() -> None:
+    assert launch(replace(HOST, siblings=()), cores="physical").prefix == ()
 
 
 def test_ranks_that_do_not_fit_are_refused() -> None:

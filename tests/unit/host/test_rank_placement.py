@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,26 +15,28 @@ from agents.host.rank_placement import CannotPlace, domains_of, place_ranks
 
 @dataclass(frozen=True)
 class Topology:
-    """The cores that are online, and all of each socket and node."""
+    """The cores that are online, and all of each socket and node, and of each physical core."""
 
     cores: frozenset[int]
     sockets: dict[int, frozenset[int]]
     nodes: dict[int, frozenset[int]]
+    siblings: tuple[frozenset[int], ...] = ()
 
 
 @st.composite
 def topologies(draw: st.DrawFn) -> Topology:
     """Return 1 to 4 sockets with 1, 2 or 4 NUMA nodes each (SNC), or all in one node; hyper-threads
-    numbered after all cores, as Linux does; some cores are offline."""
+    numbered after all cores, as most servers do, or after their own; all or some are online."""
     sockets, clusters = draw(st.integers(1, 4)), draw(st.sampled_from([0, 1, 2, 4]))
     cores = draw(st.integers(1, 6)) * max(1, clusters)
     smt = draw(st.integers(1, 2))
     one_level = sockets * cores
-    owner = {
-        core + level * one_level: divmod(core, cores)
+    step, level_step = draw(st.sampled_from([(1, one_level), (smt, 1)]))
+    siblings = tuple(
+        frozenset(core * step + level * level_step for level in range(smt))
         for core in range(one_level)
-        for level in range(smt)
-    }
+    )
+    owner = {cpu: divmod(core, cores) for core, cpus in enumerate(siblings) for cpu in cpus}
     by_socket = {
         s: frozenset(cpu for cpu, (socket, _) in owner.items() if socket == s)
         for s in range(sockets)
@@ -46,12 +49,18 @@ def topologies(draw: st.DrawFn) -> Topology:
         node: frozenset(cpu for cpu, at in node_of.items() if at == node)
         for node in set(node_of.values())
     }
-    online = draw(st.sets(st.sampled_from(sorted(owner)), min_size=1))
-    return Topology(frozenset(online), by_socket, by_node)
+    some = draw(st.sets(st.sampled_from(sorted(owner)), min_size=1))
+    online = draw(st.sampled_from([some, owner.keys()]))
+    return Topology(frozenset(online), by_socket, by_node, siblings)
 
 
 def placed(host: Topology, ranks: int, threads: int) -> tuple[tuple[int, ...], ...]:
-    return place_ranks(host.cores, host.sockets, host.nodes, ranks, threads)
+    """Place ranks where each logical CPU is taken for a physical core."""
+    return place_ranks(host.cores, host.sockets, host.nodes, (), ranks, threads)
+
+
+def placed_by_core(host: Topology, ranks: int, threads: int) -> tuple[tuple[int, ...], ...]:
+    return place_ranks(host.cores, host.sockets, host.nodes, host.siblings, ranks, threads)
 
 
 @given(topologies(), st.integers(1, 12), st.integers(0, 12))
@@ -105,6 +114,52 @@ def test_no_domain_has_a_rank_more_than_one_with_room_for_it(
     assert max(counts) <= min(has_room, default=ranks) + 1
 
 
+@given(topologies(), st.integers(1, 12), st.integers(0, 12))
+def test_no_physical_core_has_two_threads_while_another_has_none(
+    host: Topology, ranks: int, threads: int
+) -> None:
+    try:
+        plain = placed(host, ranks, threads)
+    except CannotPlace as refused:
+        with pytest.raises(CannotPlace, match=re.escape(refused.seen)):
+            placed_by_core(host, ranks, threads)
+        return
+    found = placed_by_core(host, ranks, threads)
+    assert [len(rank) for rank in found] == [len(rank) for rank in plain]
+    taken = [cpu for rank in found for cpu in rank]
+    assert len(taken) == len(set(taken))
+    for domain in map(set, domains_of(host.cores, host.sockets, host.nodes)):
+        inside = [rank for rank in found if domain & set(rank)]
+        assert all(domain >= set(rank) for rank in inside), "in one socket and node"
+        assert len(inside) == sum(rank[0] in domain for rank in plain), "as many as without SMT"
+        cores = [core & domain for core in host.siblings if core & domain]
+        used = [len(core & set(taken)) for core in cores]
+        if sum(map(len, inside)) <= len(cores):
+            assert max(used, default=0) <= 1
+
+
+@pytest.mark.parametrize(
+    "siblings", [((0, 1), (2, 3), (4, 5), (6, 7)), ((0, 4), (1, 5), (2, 6), (3, 7))]
+)
+@pytest.mark.parametrize(
+    ("ranks", "threads", "shared"),
+    [(2, 1, 0), (4, 1, 0), (2, 2, 0), (1, 4, 0), (2, 4, 4), (4, 2, 4), (3, 2, 3), (2, 3, 2)],
+)
+def test_siblings_are_used_last_and_by_one_rank(
+    siblings: tuple[tuple[int, int], ...], ranks: int, threads: int, shared: int
+) -> None:
+    """shared: how many physical cores have two threads, which are one rank's."""
+    found = place_ranks(range(8), {}, {}, siblings, ranks, threads)
+    assert sum(set(core) <= set(rank) for core in siblings for rank in found) == shared
+    assert all(sum(bool(set(core) & set(rank)) for rank in found) <= 1 for core in siblings)
+
+
+def test_ranks_share_a_physical_core_if_only_that_makes_room() -> None:
+    siblings = ((0, 3), (1, 4), (2, 5))
+    assert place_ranks(range(6), {}, {}, siblings, 2, 3) == ((0, 1, 3), (2, 4, 5))
+    assert place_ranks({0, 3, 1}, {}, {}, siblings, 3, 1) == ((0,), (3,), (1,))
+
+
 TWO_SOCKETS = Topology(
     frozenset(range(8)),
     {0: frozenset(range(4)), 1: frozenset(range(4, 8))},
@@ -145,4 +200,4 @@ def test_what_is_refused(ranks: int, threads: int, said: str | None) -> None:
 
 
 def test_cores_of_a_host_that_tells_neither_sockets_nor_nodes_share_one() -> None:
-    assert place_ranks({3, 1, 2, 0}, {}, {0: frozenset()}, 2, 2) == ((0, 1), (2, 3))
+    assert place_ranks({3, 1, 2, 0}, {}, {0: frozenset()}, (), 2, 2) == ((0, 1), (2, 3))

@@ -10,7 +10,7 @@ from agents.host.tools import (
     read_host_tools,
     read_huge_pages,
     read_nodes,
-    read_physical,
+    read_siblings,
     read_sockets,
 )
 
@@ -48,10 +48,19 @@ def test_nodes_and_cores_of_a_server(tmp_path: Path) -> None:
         write(siblings, f"{cpu % 4},{cpu % 4 + 4}\n")
         write(tmp_path / f"cpu/cpu{cpu}/topology/physical_package_id", f"{cpu % 2}\n")
     assert read_nodes(tmp_path) == {0: {0, 1, 4, 5}, 1: {2, 3, 6, 7}}
-    assert read_physical(tmp_path) == {0, 1, 2, 3}
+    assert read_siblings(tmp_path) == tuple(frozenset({cpu, cpu + 4}) for cpu in range(4))
     assert read_sockets(tmp_path) == {0: {0, 2, 4, 6}, 1: {1, 3, 5, 7}}
     assert read_nodes(tmp_path / "absent") == {0: frozenset()}
     assert read_sockets(tmp_path / "absent") == {}
+    assert read_siblings(tmp_path / "absent") == ()
+
+
+def test_a_node_of_memory_alone_has_no_cpus(tmp_path: Path) -> None:
+    """As CXL's, Optane's or a GPU's memory; the kernel writes an empty line."""
+    write(tmp_path / "node/node0/cpulist", "0-3\n")
+    write(tmp_path / "node/node1/cpulist", "\n")
+    write(tmp_path / "node/node2/cpulist", "")
+    assert read_nodes(tmp_path) == {0: {0, 1, 2, 3}, 1: frozenset(), 2: frozenset()}
 
 
 def test_huge_page_mode(tmp_path: Path) -> None:
@@ -74,5 +83,5 @@ def test_libraries_are_found_where_the_interpreter_and_the_loader_look(
 def test_this_host() -> None:
     tools = read_host_tools()
     assert tools.nodes
-    assert tools.physical
+    assert tools.siblings
     assert tools.taskset

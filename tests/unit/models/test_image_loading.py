@@ -136,6 +136,26 @@ def test_a_step_that_is_asked_for_twice_is_loaded_once(tmp_path: Path, workers: 
         assert {process.pid for process in multiprocessing.active_children()} == pids
 
 
+def test_workers_are_not_pinned_as_the_thread_that_trains(tmp_path: Path) -> None:
+    """OpenMP pins that one to a core, with the knob thread_binding, and each other of its own."""
+    write(tmp_path)
+    given, done = os.sched_getaffinity(0), threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    os.sched_setaffinity(0, {min(given)})
+    try:
+        with loading(tmp_path, workers=1) as loader:
+            loader.batch(0)
+            (worker,) = multiprocessing.active_children()
+            assert worker.pid
+            assert os.sched_getaffinity(worker.pid) == given
+        assert os.sched_getaffinity(0) == {min(given)}
+    finally:
+        os.sched_setaffinity(0, given)
+        done.set()
+        other.join()
+
+
 def test_cpu_time_of_workers_is_told_apart(tmp_path: Path) -> None:
     write(tmp_path)
     with loading(tmp_path, workers=1) as loader:

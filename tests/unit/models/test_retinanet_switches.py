@@ -16,8 +16,7 @@ from controller.contracts.base import Scalar
 from models.retinanet.frozen_norm import FoldedConv2d, FrozenBatchNorm2d, FusedNorm, OneOpNorm, fold
 from models.retinanet.model import RetinaNet
 from models.retinanet.pointwise import PointwiseConv2d
-from models.retinanet.unfolded import UnfoldedConv2d
-from models.retinanet.workload import RetinaNetTraining
+from models.retinanet.workload import ROW_CONVOLUTIONS, RetinaNetTraining
 from tests.support.knobs import retinanet_arguments
 from tests.support.shallow_retinanet import ShallowRetinaNet
 
@@ -30,6 +29,7 @@ SWITCHES: Mapping[str, Mapping[str, Scalar]] = {
     "focal loss by labels": {"focal_loss": "by_labels"},
     "levels packed": {"packed_levels": True},
     "3x3 convolutions of the heads as matrix products": {"head_convolutions": "matmul"},
+    "3x3 convolutions of the heads by Winograd's algorithm": {"head_convolutions": "winograd"},
     "gradients of frozen stages": {"skip_frozen": False},
     "all of them": {
         "frozen_bn": "folded",
@@ -241,13 +241,14 @@ def test_a_pointwise_product_gives_a_gradient_laid_out_as_its_input(stride: int)
     assert found.is_contiguous(memory_format=torch.channels_last)
 
 
-def test_every_convolution_of_the_heads_becomes_matrix_products() -> None:
+@pytest.mark.parametrize("name", ROW_CONVOLUTIONS)
+def test_every_convolution_of_the_heads_takes_all_levels_at_once(name: str) -> None:
     plain_names = {n for n, _ in plain_model().named_parameters()}
     for packed_levels in (False, True):
-        job = workload(head_convolutions="matmul", packed_levels=packed_levels)
+        job = workload(head_convolutions=name, packed_levels=packed_levels)
         model = job.transform(plain_model())
         # Two towers of four, and what follows each.
-        assert sum(isinstance(m, UnfoldedConv2d) for m in model.head.modules()) == 10
+        assert sum(isinstance(m, ROW_CONVOLUTIONS[name]) for m in model.head.modules()) == 10
         assert not any(isinstance(m, torch.nn.Conv2d) for m in model.head.modules())
         assert {n for n, _ in model.named_parameters()} == plain_names
 

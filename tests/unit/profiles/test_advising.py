@@ -139,6 +139,18 @@ def tiny_products(module: str = "head.cls") -> Rows:
     return [replace(row, attainable_s=1e-6) for row in rows]
 
 
+def taps(module: str = "head.cls", dtype: str = "f32", **parameters: int) -> Rows:
+    """Return a convolution of 0.3 s, of 3x3 taps unless told, with a reorder of 0.02 s."""
+    rows = convolution(module, 0.3, dtype=dtype)
+    told = {"kh": 3, "kw": 3, "sh": 1, "sw": 1, **parameters}
+    reorder = primitive(rows[0].place, "reorder", 0.02, direction="", layout="src:ab dst:BA16b")
+    return [
+        *(replace(row, parameters=told) if isinstance(row, PrimitiveRow) else row for row in rows),
+        reorder,
+    ]
+
+
+DIRECT: Mapping[str, Scalar] = {"head_convolutions": "convolution"}
 FP32_ISLAND = convolution("head.cls", 0.15)
 AVX512: Facts = {"isa": ("avx", "avx2", "avx512f")}
 AMX = {"isa": ("avx512f", "avx512_bf16", "amx_bf16")}
@@ -300,6 +312,11 @@ FAULTS: Mapping[str, tuple[Case, Rule, str]] = {
         Case(tiny_products(), {"packed_levels": False}),
         Rule.TINY,
         "packed_levels=true",
+    ),
+    "3x3 convolutions in heads": (
+        Case(taps(), DIRECT),
+        Rule.DIRECT,
+        "head_convolutions=winograd",
     ),
     "other malloc": (
         Case(kernels("aten::add", 0.1, bytes_=2.0**26), {"malloc": "glibc"}),
@@ -497,6 +514,10 @@ REMEDIES: Mapping[str, tuple[Case, Mapping[str, float]]] = {
         Case([*tiny_products(), *tiny_products("backbone.fpn")], LEVELS),
         {"packed_levels=true": 0.098, PACK: 0.098},
     ),
+    "3x3 convolutions in heads, and their reorders": (
+        Case([*taps(), *taps("backbone.fpn")], DIRECT),
+        {"head_convolutions=winograd": 0.75 * 0.3 + 0.02, LAID: 0.02},
+    ),
     "heads as matrix products": (
         Case(tiny_products(), {**LEVELS, "head_convolutions": "matmul"}),
         {PACK: 0.098},
@@ -667,6 +688,17 @@ ALIKE: Mapping[str, tuple[Case, Rule]] = {
         Case([replace(row, attainable_s=4e-5) for row in kernels("aten::mm", 0.1, calls=2000.0)]),
         Rule.TINY,
     ),
+    "3x3 convolutions of which nothing tells the knob": (Case(taps()), Rule.DIRECT),
+    "3x3 convolutions by Winograd": (
+        Case(taps(), {"head_convolutions": "winograd"}),
+        Rule.DIRECT,
+    ),
+    "3x3 convolutions elsewhere": (Case(taps("backbone.fpn"), DIRECT), Rule.DIRECT),
+    "convolutions of 1x1": (Case(taps(kh=1, kw=1), DIRECT), Rule.DIRECT),
+    "3x3 convolutions of every second cell": (Case(taps(sh=2, sw=2), DIRECT), Rule.DIRECT),
+    "3x3 convolutions in groups": (Case(taps(g=32), DIRECT), Rule.DIRECT),
+    "3x3 convolutions in bf16": (Case(taps(dtype="bf16"), DIRECT, bf16=True), Rule.DIRECT),
+    "reorders in heads": (Case(reorders("src:abcd dst:BA16b", 0.1), DIRECT), Rule.DIRECT),
     "hardly any loading": (Case(load_s=0.001), Rule.LOADING),
 }
 

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from agents.backends.stepping import Stepping
+from agents.host.strain import own_cores
 from agents.ranks.contention import ROUNDS, rounds_for
 from agents.ranks.member import require_shares
 from agents.ranks.team import Team, lost_rank
@@ -50,10 +51,22 @@ STEP = """say(type="rank_step", loss=[1.0, 3.0][mine], seconds=[0.8, 1.0][mine],
 
 
 def team(
-    folder: Path, step: str = STEP, threads: int = 0, ranks: int = 2, rank: str = RANK
+    folder: Path,
+    step: str = STEP,
+    threads: int = 0,
+    ranks: int = 2,
+    rank: str = RANK,
+    warmup_steps: int = 0,
+    in_batches: bool = False,
 ) -> Team:
-    job = builders.job().model_copy(update={"knobs": job_knobs(ranks=ranks, threads=threads)})
-    spec = WorkerSpec(job=job, device=builders.cpu(cores=CORES), artefact_dir=str(folder))
+    knobs = job_knobs(ranks=ranks, threads=threads, warmup_steps=warmup_steps)
+    job = builders.job().model_copy(update={"knobs": knobs})
+    spec = WorkerSpec(
+        job=job,
+        device=builders.cpu(cores=CORES),
+        artefact_dir=str(folder),
+        in_batches=in_batches,
+    )
     return Team(spec, python_code(rank.format(step=step)))
 
 
@@ -92,6 +105,42 @@ def test_a_step_is_all_ranks(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     with pytest.raises(ProcessLookupError):
         os.kill(int(str(facts["pid"])), 0)
+
+
+def test_warm_up_steps_are_in_no_figure(tmp_path: Path) -> None:
+    """In them, one rank may compile or touch its memory first, and the other waits."""
+    slow = STEP.replace("[0.8, 1.0][mine]", "3.2").replace("[0.4, 0.8][mine]", "[0.1, 3.0][mine]")
+    both = f"first = 'first' not in globals()\n    ({slow}) if first else ({STEP})"
+    ranks = team(tmp_path, both, warmup_steps=1)
+    ranks.start()
+    for _ in range(2):
+        ranks.step()
+    facts = ranks.environment()
+    assert facts["rank_imbalance"] == 0.2
+    assert facts["all_reduce_share"] == 0.1
+    assert facts["rank_compute_s"] == (0.4, 0.8)
+    assert ranks.scaling()["scaling_efficiency"].samples == pytest.approx((0.42, 0.56, 0.7))
+
+
+def test_steps_of_a_comparison_have_no_warm_up(tmp_path: Path) -> None:
+    ranks = team(tmp_path, warmup_steps=3, in_batches=True)
+    ranks.start()
+    ranks.step()
+    assert ranks.environment()["rank_imbalance"] == 0.2
+
+
+def test_ranks_are_not_pinned_as_the_thread_that_starts_them(tmp_path: Path) -> None:
+    """OpenMP pins it to one core when torch is imported, with the knob thread_binding."""
+    sees = RANK.replace('"rank": mine', '"seen": sorted(os.sched_getaffinity(0))')
+    ranks = team(tmp_path, ranks=1, rank=sees)
+    given = own_cores()
+    os.sched_setaffinity(0, {min(given)})
+    try:
+        ranks.start()
+        ranks.step()
+        assert ranks.environment()["seen"] == tuple(sorted(given))
+    finally:
+        os.sched_setaffinity(0, given)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,13 @@ def trained(
     )
 
 
-SWEEP = (trained(1, 320), trained(2, 176), trained(2, 192), trained(4, 96), trained(8, 64))
+SWEEP = (
+    trained(1, 320),
+    trained(2, 176, seed=0),
+    trained(2, 192, seed=1),
+    trained(4, 96),
+    trained(8, 64),
+)
 
 
 def test_epochs_are_passes_over_the_samples() -> None:
@@ -80,6 +86,37 @@ def test_their_law_takes_the_place_of_the_published_one() -> None:
     assert any("extrapolated: trained are 1 to 8" in note for note in planned.notes)
 
 
+def test_repeats_of_a_seed_are_one_training() -> None:
+    """They begin with the same weights and see the same batches, so that they tell nothing new."""
+    once = own_trainings(CONVERGENCE, SWEEP, ASKED)
+    found = own_trainings(CONVERGENCE, SWEEP * 4, ASKED)
+    assert found.points == once.points
+    assert (once.merged, found.merged) == (0, 15)
+    (note,) = own_notes(found)
+    assert note == (
+        "repeats of a batch and seed are one point, the mean of their logarithms: "
+        "20 trainings are 5 points"
+    )
+    plans = [
+        training_plan(measured_convergence(CONVERGENCE, each, "epochs"), [stored(2.0)], ASKED)
+        for each in (once, found)
+    ]
+    assert plans[0] == plans[1], "the intervals, too"
+
+
+def test_repeats_that_differ_are_their_mean_in_logarithms() -> None:
+    """Sums in another order, as with another number of threads, take other steps."""
+    found = own_trainings(CONVERGENCE, [trained(2, 100), trained(2, 400), trained(4, 50)], ASKED)
+    assert [one.batch for one in found.points] == [2, 4]
+    assert [one.epochs for one in found.points] == pytest.approx([50.0, 25.0])
+
+
+def test_a_seed_that_a_cell_leaves_out_is_the_default() -> None:
+    asked = Asked("detector", target=0.5, defaults={"torch": {"seed": 0}})
+    runs = [trained(2, 100), trained(2, 100, seed=0), trained(2, 100, seed=1)]
+    assert len(own_trainings(CONVERGENCE, runs, asked).points) == 2
+
+
 @pytest.mark.parametrize("validity", [Validity.DISTURBED, Validity.INVALID])
 def test_a_busy_machine_does_not_change_how_many_epochs_it_takes(validity: Validity) -> None:
     found = own_trainings(CONVERGENCE, [trained(2, 176, validity)], ASKED)
@@ -109,6 +146,7 @@ def test_those_that_gave_up_are_said() -> None:
 def test_others_do_not_count(other: StoredResult, unlike: int) -> None:
     found = own_trainings(CONVERGENCE, [*SWEEP, other], ASKED)
     assert len(found.points) == len(SWEEP)
+    assert found.merged == 0
     assert found.unlike == unlike
     assert len(own_notes(found)) == unlike
 

@@ -9,6 +9,7 @@ import pytest
 
 from controller.contracts.base import Scalar
 from controller.contracts.device import DeviceKind
+from controller.contracts.facts import Equal, FactKind, OwnFact
 from controller.contracts.manifests import Convergence, ConvergencePoint
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Measurement, Validity
@@ -232,6 +233,20 @@ def test_what_trainings_to_the_target_took_stands_beside() -> None:
     assert any(line.startswith("took: ") for line in remark_lines(found))
 
 
+def test_trainings_of_other_software_are_not_beside() -> None:
+    before, now = (
+        took(seconds).model_copy(update={"environment": {"torch": version}, "started_at": seconds})
+        for seconds, version in ((50.0, "2.8"), (90.0, "2.13"))
+    )
+    (planned,) = plan(TIMED, now, before, asked=REACHED).planned
+    assert planned.took_s is not None
+    assert (planned.took_s.value, planned.took_runs) == (90.0, 1)
+    assert planned.notes[-1] == (
+        "trainings to the target left out, as they are unlike the newest one of their cell: "
+        "1 of cpu-1 (torch differs: 2.13 and 2.8)"
+    )
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -341,6 +356,57 @@ def test_what_no_interval_is_known_of_has_none() -> None:
     (row,) = rows_of(plan(stored(2.0)))
     assert row[COLUMNS.index("epoch")] == "2.17 h"
     again = training_plan(two, [stored(2.0, run="a"), stored(2.1, run="b")], ASKED).planned[0]
-    ratio = [(e.high or 0.0) / e.value for e in (again.step_s, again.epoch_s, again.train_s)]
-    assert ratio == pytest.approx([ratio[0]] * 3)
+    ratio = [(e.high or 0.0) / e.value for e in (again.step_s, again.epoch_s)]
+    assert ratio == pytest.approx([ratio[0]] * 2)
     assert ratio[0] > 1
+    assert (again.train_s.low, again.train_s.high) == (None, None), "epochs differ, by nobody knows"
+    assert again.train_s.value == pytest.approx(again.epoch_s.value * again.epochs.value)
+
+
+def measured_by(torch: str, started_s: float, step_s: float, run: str = "r") -> StoredResult:
+    """Return a result of a version of torch."""
+    facts = {"torch": torch, "hostname": run}
+    return stored(step_s, run=run).model_copy(
+        update={"environment": facts, "started_at": started_s}
+    )
+
+
+def test_only_results_like_the_newest_count() -> None:
+    """A median over two versions of the software is the time of neither."""
+    now = [measured_by("2.13", 10.0 + n, 2.0, f"n{n}") for n in range(3)]
+    before = [measured_by("2.8", 1.0 + n, 4.0, f"o{n}") for n in range(4)]
+    planned = only(*before, *now)
+    assert (planned.step_s.value, planned.runs) == (2.0, 3)
+    (note,) = planned.notes
+    assert note == (
+        "results left out, as they are unlike the newest one of their cell: "
+        "4 of cpu-1 (torch differs: 2.13 and 2.8)"
+    )
+    assert list(remark_lines(plan(*before, *now))) == list(planned.notes)
+    assert only(*now).notes == (), "a host's name may differ"
+    went_back = only(*before, *now, measured_by("2.8", 99.0, 4.2))
+    assert (went_back.step_s.value, went_back.runs) == (4.0, 5)
+
+
+def test_each_device_has_its_own_newest() -> None:
+    found = plan(
+        measured_by("2.13", 9.0, 2.0),
+        measured_by("2.8", 1.0, 4.0).model_copy(update={"device": "cpu-2"}),
+    )
+    assert [one.step_s.value for one in found.planned] == [2.0, 4.0, 4.0]
+    assert not any("left out" in note for one in found.planned for note in one.notes)
+
+
+def test_a_stack_s_own_facts_tell_results_apart() -> None:
+    declared = OwnFact(kind=FactKind.IDENTITY, equal=Equal.STACK, means="version of a library")
+    one, other = (
+        stored(step_s, run=f"{step_s}").model_copy(
+            update={"environment": {"library": version}, "started_at": step_s}
+        )
+        for step_s, version in ((2.0, "1"), (4.0, "2"))
+    )
+    (together,) = plan(one, other).planned
+    assert together.runs == 2
+    asked = Asked("detector", own={"library": declared})
+    (newest,) = plan(one, other, asked=asked).planned
+    assert (newest.runs, newest.step_s.value) == (1, 4.0)

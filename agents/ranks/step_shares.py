@@ -1,0 +1,54 @@
+"""What steps of several ranks lose to each other, as medians. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agents.ranks.protocol import RankFigures
+
+
+@dataclass
+class StepShares:
+    """The timed steps of all ranks: what they computed, exchanged and waited."""
+
+    untimed: int
+    """Steps that are still to come before those that count: in them, code is compiled and memory is
+    touched for the first time, which other ranks wait for."""
+    _exchange_shares: list[float] = field(default_factory=list)
+    _imbalances: list[float] = field(default_factory=list)
+    _computed_s: list[list[float]] = field(default_factory=list)
+
+    def add(self, ranks: Sequence[RankFigures]) -> None:
+        """Count a step of all ranks, unless it is a warm-up."""
+        if self.untimed:
+            self.untimed -= 1
+            return
+        slowest_s = max(rank.seconds for rank in ranks)
+        computed_s = [rank.computed_s for rank in ranks]
+        # Whoever came last did not wait.
+        self._exchange_shares.append(min(rank.exchanged_s for rank in ranks) / slowest_s)
+        imbalance_s = max(computed_s) - statistics.fmean(computed_s)
+        self._imbalances.append(imbalance_s / slowest_s)
+        self._computed_s.append(computed_s)
+
+    @property
+    def exchange(self) -> float:
+        """The share of a step in which the ranks exchanged gradients."""
+        return statistics.median(self._exchange_shares)
+
+    @property
+    def imbalance(self) -> float:
+        """The share of a step in which a rank waited for the slowest one, on average."""
+        return statistics.median(self._imbalances)
+
+    @property
+    def own(self) -> float:
+        """The share of a step in which the ranks neither exchanged nor waited."""
+        return 1 - (self.exchange + self.imbalance)
+
+    @property
+    def computed_s(self) -> tuple[float, ...]:
+        """The seconds of a step until each rank's gradients were there."""
+        return tuple(statistics.median(each) for each in zip(*self._computed_s, strict=True))
