@@ -34,10 +34,10 @@ def diff_(
     with no_collections():
         one, other = read_profile(a), read_profile(b)
         _check_units(a, one.summary, b, other.summary)
-        found = diff(one, other)
+        found = diff(one, other, (a, b))
         leave_to_the_end()
     if output:
-        _write_page(found, output, f"Profiles {name_of_profile(a)} and {name_of_profile(b)}")
+        _write_page(found, output, _names_of(a, b))
     if json:
         show_json(found)
         return
@@ -48,11 +48,18 @@ def diff_(
         show_table(table)
 
 
-def _write_page(found: ProfileDiff, path: Path, title: str) -> None:
+def _names_of(a: str, b: str) -> tuple[str, str]:
+    """Return the profiles' names, or, where they are the same, what was given."""
+    names = name_of_profile(a), name_of_profile(b)
+    return (a, b) if names[0] == names[1] else names
+
+
+def _write_page(found: ProfileDiff, path: Path, names: tuple[str, str]) -> None:
     # Late: Jinja and its templates take time to load.
     from controller.reports.html.profile_diff import profile_diff_html
 
-    write_page(path, profile_diff_html(found, title))
+    title = f"Profiles {names[0]} and {names[1]}"
+    write_page(path, profile_diff_html(found, title, names))
 
 
 def _check_units(a: str, one: ProfileSummary, b: str, other: ProfileSummary) -> None:

@@ -40,7 +40,9 @@ class Change(Contract):
     op_b: str | None = None
     """The operation that does the same in B, if it is another one."""
     detail: str = ""
-    """What it was in A and is in B, such as `bf16 → f32`; of several, where most time goes."""
+    """What it was in A and is in B, such as `bf16 → f32`; of several, where most time goes. Of
+    calls, the work inside whose number differs most, such as `convolution BWD_D 0 → 2`; empty if
+    that is the operation itself."""
     modules: tuple[str, ...] = ()
     calls: tuple[float, float]
     seconds: tuple[float, float]
@@ -54,7 +56,10 @@ class Change(Contract):
 
 
 class Condition(Contract):
-    """A condition that was another one; None: nothing tells."""
+    """A condition that was another one; None: nothing tells.
+
+    Of the fact `settings`, only the variables that differ by themselves, and not by a knob.
+    """
 
     name: str
     a: Scalar | tuple[Scalar, ...] | None
@@ -73,14 +78,19 @@ class ProfileDiff(Contract):
 
     per_step: bool
     seconds: tuple[float, float]
-    """The step of each as timed, else as traced; of a log, what its parts come to."""
+    """The step of each as timed, else as traced; of a log, and of what is compared with one, what
+    its primitives come to."""
     resolved: bool
     """Whether two profiles of the same thing would differ by less."""
     validity: tuple[str, str]
     load_s: tuple[float | None, float | None] = (None, None)
-    """Loading a batch, which is no part of the step."""
+    """Loading a batch, which is no part of the step; None: nothing tells."""
     load_resolved: bool = False
     conditions: tuple[Condition, ...] = ()
+    conditions_known: bool = False
+    """Whether both tell their conditions, so that those that are not listed were equal."""
+    matmul_gflops: tuple[float | None, float | None] = (None, None)
+    """Rates of a matrix product just before and after the timed steps, of the machine alone."""
     changes: tuple[Change, ...] = ()
     """Largest difference first."""
     phases: tuple[Ratio, ...] = ()

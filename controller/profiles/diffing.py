@@ -6,58 +6,34 @@ several threads, that is the difference of the sums over them, and not of the st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from controller.contracts.profile import ProfileOrigin, ProfileSummary
-from controller.contracts.profile_diff import Change, ChangeKind, Condition, ProfileDiff, Ratio
-from controller.profiles.advising.units import DENORMAL_SHARE
-from controller.profiles.model import PrimitiveRow, Profile
-from controller.profiles.parts import Row
-from controller.profiles.sites import (
-    Key,
-    Site,
-    dtype_of,
-    is_copy,
-    is_reorder,
-    op_of,
-    paired,
-    sites_of,
-)
+from controller.contracts.profile import ProfileSummary
+from controller.contracts.profile_diff import Change, ChangeKind, ProfileDiff, Ratio
+from controller.profiles.diff_causes import FoundChange, changes_of
+from controller.profiles.diff_conditions import are_known, conditions_of, reading_of
+from controller.profiles.diff_detail import NAMES, in_same_detail
+from controller.profiles.model import Profile
+from controller.profiles.sites import Site, paired, sites_of
 from controller.profiles.validity import NOISE, SHARES_APART
 
-CONDITIONS = (
-    *("cpu_model", "cores", "threads", "interop_threads", "numa", "malloc", "governor"),
-    *("torch", "onednn", "ipex", "python", "kernel", "microcode", "cpu_isa"),
-)
-"""Facts of the environment that can change how fast the same work is done."""
-DENORMALS = "denormal_share"
-"""A fact that differs by a little from step to step."""
-HALF_A_CALL = 500
-"""Thousandths of a call, a step."""
 TINY_S = 1e-5
 """Clocks of traces tell no less."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    kind: ChangeKind
-    one: Site
-    other: Site
-    detail: str = ""
-
-
-def diff(one: Profile, other: Profile) -> ProfileDiff:
+def diff(one: Profile, other: Profile, names: tuple[str, str] = NAMES) -> ProfileDiff:
     """Return what profile B, the second, differs in from A, the first.
 
-    Both are of one step, or both are of all there is.
+    Both are of one step, or both are of all there is. names: of the profiles, for an error. Raises
+    UserError if one has only primitives, and the other none.
     """
-    sites = sites_of(one), sites_of(other)
-    found = [change for pair in paired(*sites) for change in _changes(*pair)]
-    summaries = one.summary, other.summary
+    same = in_same_detail(one, other, names)
+    sites = sites_of(same.one), sites_of(same.other)
+    found = [change for pair in paired(*sites) for change in changes_of(*pair)]
+    summaries = same.one.summary, same.other.summary
     seconds = _whole(summaries[0], sites[0]), _whole(summaries[1], sites[1])
     together = _together(found, max(seconds))
-    changes = sorted(together, key=lambda change: -abs(change.difference_s))
     loads = summaries[0].load_s, summaries[1].load_s
     return ProfileDiff(
         per_step=one.summary.steps is not None,
@@ -65,12 +41,19 @@ def diff(one: Profile, other: Profile) -> ProfileDiff:
         resolved=max(seconds) > (1 + NOISE) * min(seconds),
         validity=(summaries[0].validity, summaries[1].validity),
         load_s=loads,
-        load_resolved=_is_resolved(loads[0] or 0.0, loads[1] or 0.0),
-        conditions=tuple(_conditions(*summaries)),
-        changes=tuple(changes),
+        load_resolved=_is_load_resolved(*loads, max(seconds)),
+        conditions=tuple(conditions_of(*summaries)),
+        conditions_known=all(map(are_known, summaries)),
+        matmul_gflops=_matmul_rates(*summaries),
+        changes=tuple(sorted(together, key=lambda change: -abs(change.difference_s))),
         phases=tuple(_ratios(*([(site.phase, site) for site in of] for of in sites))),
         modules=tuple(_ratios(*([(site.module, site) for site in of] for of in sites))),
-        notes=tuple(_notes(*summaries)),
+        notes=(
+            *_notes(one.summary, other.summary),
+            *same.notes,
+            *_sums_over_threads(*summaries),
+            *_untold_loading(*summaries),
+        ),
     )
 
 
@@ -84,63 +67,13 @@ def _whole(summary: ProfileSummary, sites: Sequence[Site]) -> float:
     return next((of for of in known if of is not None), sum(site.seconds for site in sites))
 
 
-def _changes(one: Site | None, other: Site | None) -> Iterator[_Found]:
-    if one is None or other is None:
-        there = one or other or Site()
-        nowhere = Site(there.phase, there.module, there.op)
-        kind = ChangeKind.ONLY_A if one else ChangeKind.ONLY_B
-        yield _Found(kind, one or nowhere, other or nowhere)
-        return
-    if one.same(other, _same_work):
-        yield _Found(ChangeKind.SAME_WORK, one, other)
-        return
-    for kind, is_apart, key_of in _CONVERSIONS:
-        (found, rest), (found_b, rest_b) = one.split(is_apart), other.split(is_apart)
-        if not (found.parts or found_b.parts):
-            continue
-        if not _alike(found.counted(key_of), found_b.counted(key_of)):  # else a part of the work
-            yield _Found(kind, found, found_b)
-            one, other = rest, rest_b
-    if one.parts or other.parts:
-        kind, detail = _cause(one, other)
-        yield _Found(kind, one, other, detail)
-
-
-def _alike(ones: Mapping[Key, int], others: Mapping[Key, int]) -> bool:
-    """Return whether calls are the same, as `Site.counted` has them, but for parts of one.
-
-    What is called once in several steps is called in some windows of steps and not in others.
-    """
-    return all(abs(ones.get(key, 0) - others.get(key, 0)) < HALF_A_CALL for key in {*ones, *others})
-
-
-def _cause(one: Site, other: Site) -> tuple[ChangeKind, str]:
-    """Return what differs first in what an operation does, and what it was and is."""
-    if _alike(one.counted(_work), other.counted(_work)):
-        return ChangeKind.SAME_WORK, ""
-    types = [_first(site.by_time(dtype_of)) for site in (one, other)]
-    if types[0] != types[1]:
-        return ChangeKind.DATA_TYPE, _shift(*(kind or "none" for kind in types))
-    works = [site.work() for site in (one, other)]
-    for kind, key_of in _CAUSES:
-        counts = [work.counted(key_of) for work in works]
-        if counts[0].keys() != counts[1].keys():
-            only = (
-                _first([of for of in work.by_time(key_of) if of not in counts[1 - side]])
-                for side, work in enumerate(works)
-            )
-            return kind, _shift(*(of or "none" for of in only))
-        if not _alike(*counts):
-            return ChangeKind.CALLS, ""
-    return ChangeKind.SAME_WORK, ""
-
-
-def _together(found: Iterable[_Found], step_s: float) -> Iterator[Change]:
+def _together(found: Iterable[FoundChange], step_s: float) -> Iterator[Change]:
     """Yield a change for all modules in which an operation has changed in the same way."""
     groups: dict[tuple[str, ...], _Group] = {}
     for change in found:
-        typed = change.detail if change.kind is ChangeKind.DATA_TYPE else ""
-        key = (change.kind, change.one.phase, change.one.op, change.other.op, typed)
+        cause = change.cause
+        typed = cause.detail if cause.kind is ChangeKind.DATA_TYPE else cause.counted
+        key = (cause.kind, change.one.phase, change.one.op, change.other.op, typed)
         group = groups.get(key)
         if group is None:
             group = groups[key] = _Group(change)
@@ -152,47 +85,57 @@ def _together(found: Iterable[_Found], step_s: float) -> Iterator[Change]:
 class _Group:
     """Changes of one operation in several modules."""
 
-    largest: _Found
+    largest: FoundChange
     largest_s: float = -1.0
     modules: dict[str, None] = field(default_factory=dict)
     calls: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    counts: list[float] = field(default_factory=lambda: [0.0, 0.0])
     seconds: list[float] = field(default_factory=lambda: [0.0, 0.0])
 
-    def add(self, change: _Found) -> None:
+    def add(self, change: FoundChange) -> None:
         """Add a change; a profile may have a hundred thousand."""
-        kind, one, other = change.kind, change.one, change.other
+        cause, one, other = change.cause, change.one, change.other
         apart_s = abs(other.seconds - one.seconds)
         if apart_s > self.largest_s:
             self.largest, self.largest_s = change, apart_s
         if one.module:
             self.modules[one.module] = None
-        self.calls[0] += _calls(kind, one)
-        self.calls[1] += _calls(kind, other)
-        self.seconds[0] += one.seconds
-        self.seconds[1] += other.seconds
+        for side, site in enumerate((one, other)):
+            self.calls[side] += _calls(cause.kind, site)
+            self.counts[side] += cause.counts[side]
+            self.seconds[side] += site.seconds
 
     def change(self, step_s: float) -> Change:
         """Return them as one change, in the words of the largest. step_s: of the longer step."""
         found, seconds = self.largest, (self.seconds[0], self.seconds[1])
-        one, other = found.one, found.other
+        one, other, kind = found.one, found.other, found.cause.kind
+        # The operation itself needs no other name; its calls are those that differ.
+        is_itself = found.cause.counted in (one.op, other.op)
+        calls = self.counts if is_itself else self.calls
         return Change(
-            kind=found.kind,
+            kind=kind,
             phase=one.phase,
             op=one.op,
             op_b=other.op if other.op != one.op else None,
-            detail=found.detail,
+            detail="" if is_itself else self._detail(),
             modules=tuple(self.modules),
-            calls=(self.calls[0], self.calls[1]),
+            calls=(calls[0], calls[1]),
             seconds=seconds,
-            resolved=_is_resolved(*seconds, _least_s(found.kind, step_s)),
+            resolved=_is_resolved(*seconds, _least_s(kind, step_s)),
         )
+
+    def _detail(self) -> str:
+        cause = self.largest.cause
+        if not cause.counted:
+            return cause.detail
+        return f"{cause.counted} {self.counts[0]:g} → {self.counts[1]:g}"
 
 
 def _calls(kind: ChangeKind, site: Site) -> float:
     return site.all_calls if kind in (ChangeKind.REORDERS, ChangeKind.COPIES) else site.calls
 
 
-def _is_resolved(one_s: float, other_s: float, least_s: float = TINY_S) -> bool:
+def _is_resolved(one_s: float, other_s: float, least_s: float) -> bool:
     """Return whether times differ by more than each may be off by itself."""
     return abs(other_s - one_s) > NOISE * (one_s + other_s) + least_s
 
@@ -200,6 +143,17 @@ def _is_resolved(one_s: float, other_s: float, least_s: float = TINY_S) -> bool:
 def _least_s(kind: ChangeKind, step_s: float) -> float:
     """Return what a change has to make of a step: the same work differs from run to run."""
     return SHARES_APART * step_s if kind is ChangeKind.SAME_WORK else TINY_S
+
+
+def _is_load_resolved(one_s: float | None, other_s: float | None, step_s: float) -> bool:
+    """Return whether loading differs, by a share of the longer step; what is not known is not 0."""
+    if one_s is None or other_s is None:
+        return False
+    return _is_resolved(one_s, other_s, SHARES_APART * step_s)
+
+
+def _matmul_rates(one: ProfileSummary, other: ProfileSummary) -> tuple[float | None, float | None]:
+    return reading_of(one, "matmul_gflops"), reading_of(other, "matmul_gflops")
 
 
 def _ratios(ones: Iterable[tuple[str, Site]], others: Iterable[tuple[str, Site]]) -> list[Ratio]:
@@ -211,32 +165,15 @@ def _ratios(ones: Iterable[tuple[str, Site]], others: Iterable[tuple[str, Site]]
     return sorted(found, key=lambda ratio: -abs(ratio.seconds[1] - ratio.seconds[0]))
 
 
-def _conditions(one: ProfileSummary, other: ProfileSummary) -> Iterator[Condition]:
-    origins = one.origin or ProfileOrigin(), other.origin or ProfileOrigin()
-    for name in ("workload", "stack", "device", "threads"):
-        a, b = (getattr(origin, name) for origin in origins)
-        if a != b:
-            yield Condition(name=name, a=a, b=b)
-    knobs = [origin.knobs or {} for origin in origins]
-    for name in dict.fromkeys((*knobs[0], *knobs[1])):
-        if knobs[0].get(name) != knobs[1].get(name) and name != "threads":
-            yield Condition(name=name, a=knobs[0].get(name), b=knobs[1].get(name))
-    told = [origin.environment for origin in origins]
-    for name in CONDITIONS:
-        if name != "threads" and name not in knobs[0] and told[0].get(name) != told[1].get(name):
-            yield Condition(name=name, a=told[0].get(name), b=told[1].get(name))
-    shares = [facts.get(DENORMALS) for facts in told]
-    many = [isinstance(share, float) and share >= DENORMAL_SHARE for share in shares]
-    if many[0] != many[1]:
-        yield Condition(name=DENORMALS, a=shares[0], b=shares[1])
-
-
 def _notes(one: ProfileSummary, other: ProfileSummary) -> Iterator[str]:
-    for name, summary in (("A", one), ("B", other)):
+    for name, summary in zip(NAMES, (one, other), strict=True):
         for reason in summary.reasons:
             yield f"{name} is {summary.validity}: {reason}"
     if (one.step_s is None) != (other.step_s is None):
         yield "only one was timed unwatched, too: the other's times have the overhead of watching"
+
+
+def _sums_over_threads(one: ProfileSummary, other: ProfileSummary) -> Iterator[str]:
     if max(one.op_threads, other.op_threads) > 1:
         yield (
             "times of changes, phases and modules are sums over threads "
@@ -245,60 +182,12 @@ def _notes(one: ProfileSummary, other: ProfileSummary) -> Iterator[str]:
         )
 
 
-def _shape(row: Row) -> str:
-    if isinstance(row, PrimitiveRow):
-        return f"{row.primitive} {row.problem}"
-    return f"{row.place.kernel or op_of(row)} {row.place.dims}".strip()
-
-
-def _implementation(row: Row) -> str:
-    return row.implementation if isinstance(row, PrimitiveRow) else ""
-
-
-def _layout(row: Row) -> str:
-    return row.layout if isinstance(row, PrimitiveRow) else row.place.strides
-
-
-def _body(row: Row) -> str:
-    return row.body if isinstance(row, PrimitiveRow) else ""
-
-
-def _work(row: Row) -> tuple[str, ...]:
-    """Return all that tells what a row does."""
-    place = row.place
-    if isinstance(row, PrimitiveRow):
-        return row.body, row.problem
-    return place.kernel, place.dims, place.strides, place.dtypes
-
-
-def _same_work(row: Row, other: Row) -> bool:
-    """Return whether rows are alike in all that `_work` tells; it makes nothing, of very many."""
-    if isinstance(row, PrimitiveRow) or isinstance(other, PrimitiveRow):
-        return _work(row) == _work(other)
-    here, there = row.place, other.place
-    return (
-        here.dims == there.dims
-        and here.kernel == there.kernel
-        and here.strides == there.strides
-        and here.dtypes == there.dtypes
-    )
-
-
-_CONVERSIONS: Sequence[tuple[ChangeKind, Callable[[Row], bool], Callable[[Row], str]]] = (
-    (ChangeKind.REORDERS, is_reorder, _body),
-    (ChangeKind.COPIES, is_copy, op_of),
-)
-"""What an operation does beside its work, each a change of its own; by what they are the same."""
-_CAUSES = (
-    (ChangeKind.SHAPES, _shape),
-    (ChangeKind.IMPLEMENTATION, _implementation),
-    (ChangeKind.LAYOUT, _layout),
-)
-
-
-def _first(found: Sequence[str]) -> str:
-    return next((one for one in found if one), "")
-
-
-def _shift(one: str, other: str) -> str:
-    return f"{one} → {other}"
+def _untold_loading(one: ProfileSummary, other: ProfileSummary) -> Iterator[str]:
+    """Yield that only one tells of loading, if it takes a share of the step."""
+    for name, summary, unknown in (("A", one, other), ("B", other, one)):
+        load_s, step_s = summary.load_s, summary.step_s
+        if unknown.load_s is None and load_s and step_s and load_s > SHARES_APART * step_s:
+            yield (
+                f"loading a batch takes {load_s / step_s:.0%} of a step more in {name}, beside the "
+                "step; the other doesn't tell it"
+            )

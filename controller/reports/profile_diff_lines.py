@@ -3,20 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 
 from rich.table import Table
 
+from controller.contracts.base import Scalar
 from controller.contracts.facts import unit_of
 from controller.contracts.profile_diff import Change, ChangeKind, Condition, ProfileDiff
+from controller.profiles.diff_conditions import DENORMALS
+from controller.profiles.diff_detail import NAMES
 from controller.profiles.parts import NO_PHASE, UNEXPLAINED, WAITING
-from controller.profiles.validity import NOISE
+from controller.profiles.validity import NOISE, SHARES_APART
 from controller.reports.profile_lines import NO_MODULE
 from controller.reports.profile_tables import duration
 from controller.reports.views.conditions import fact_text
 
 RATIO_HEADINGS = ("A", "B", "difference", "B/A", "share")
 COMPARE = "`benchfarm compare` takes turns and tells smaller ones."
+NAMED = 3
+"""Changes of work that are named together."""
+MOST_NAMES = 12
+"""Conditions, or values of one, in a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class SortedChanges:
+    """Changes by how they are told, each largest difference first."""
+
+    resolved: Sequence[Change]
+    other_work: Sequence[Change]
+    """Other work, each too little to tell, together more than a share of the step; else empty."""
+    rest: Sequence[Change]
+    """Too small to tell."""
+
+
+def sorted_changes(found: ProfileDiff) -> SortedChanges:
+    """Return the changes of two profiles by how they are told."""
+    resolved = [change for change in found.changes if change.resolved]
+    small = [change for change in found.changes if not change.resolved]
+    works = [change for change in small if _is_other_work(change)]
+    # By their time and not by the difference: other work may take as long as the work before.
+    together_s = sum(max(change.seconds) for change in works)
+    if together_s <= SHARES_APART * max(found.seconds):
+        return SortedChanges(resolved, [], small)
+    rest = [change for change in small if not _is_other_work(change)]
+    return SortedChanges(resolved, works, rest)
+
+
+def _is_other_work(change: Change) -> bool:
+    return change.kind is not ChangeKind.SAME_WORK and change.op not in (UNEXPLAINED, WAITING)
 
 
 def answer_lines(found: ProfileDiff, top: int) -> list[str]:
@@ -24,7 +60,7 @@ def answer_lines(found: ProfileDiff, top: int) -> list[str]:
     return [
         _headline(found),
         *(f"note: {note}" for note in found.notes),
-        *(f"differs: {_condition(condition)}" for condition in found.conditions),
+        *_condition_lines(found.conditions),
         *_loading(found),
         *_change_lines(found, top),
     ]
@@ -46,23 +82,22 @@ def is_same(found: ProfileDiff) -> bool:
     If nothing else differs, a step that is slower as a whole is so by the machine, or by what no
     profile records.
     """
-    changed = any(change.resolved for change in found.changes)
-    return not (changed or found.conditions or found.load_resolved)
+    if found.conditions or found.load_resolved:
+        return False
+    changes = sorted_changes(found)
+    return not (changes.resolved or changes.other_work)
 
 
 def _headline(found: ProfileDiff) -> str:
     one, other = found.seconds
-    per = "a step" if found.per_step else "in all"
-    told = f"{duration(other)} {per} against {duration(one)}"
+    told = _told(found)
     if min(one, other) <= 0:
         return f"B took {told}"
-    if is_same(found) and found.resolved:
-        return (
-            f"no difference of work or conditions shown: B took {other / one:.2f}× the time of A, "
-            f"{told}. So the machine itself had another speed. {COMPARE}"
-        )
+    nothing_else = is_same(found)
+    if nothing_else and found.resolved:
+        return f"{_unexplained(found)} {COMPARE}"
     if not found.resolved:
-        which = "no difference shown" if is_same(found) else "the whole: no difference shown"
+        which = "no difference shown" if nothing_else else "the whole: no difference shown"
         return (
             f"{which}: B took {other / one:.2f}× the time of A, {told}. Two profiles don't tell "
             f"less than {NOISE:.0%}. {COMPARE}"
@@ -73,37 +108,119 @@ def _headline(found: ProfileDiff) -> str:
     return f"B is {duration(abs(other - one))} {word}: {told}, {times:.2f}×"
 
 
+def _told(found: ProfileDiff) -> str:
+    one, other = found.seconds
+    per = "a step" if found.per_step else "in all"
+    return f"{duration(other)} {per} against {duration(one)}"
+
+
+def _unexplained(found: ProfileDiff) -> str:
+    """Return that the wholes differ and nothing else does, and what that tells of the machine."""
+    one, other = found.seconds
+    times = f"B took {other / one:.2f}× the time of A, {_told(found)}"
+    if not found.conditions_known:
+        return (
+            f"no difference of work shown: {times}. Not all conditions are known of both, so "
+            "nothing tells why."
+        )
+    whole = f"no difference of work or conditions shown: {times}."
+    a, b = found.matmul_gflops
+    if a is None or b is None:
+        return f"{whole} So the machine itself had another speed."
+    there = f"matrix products beside the steps ran at {_rate(a)} in A, {_rate(b)} in B"
+    if (a - b) * (other - one) > 0 and max(a, b) > (1 + NOISE) * min(a, b):
+        return f"{whole} So the machine itself had another speed: {there}."
+    return f"{whole} Nothing that is recorded explains it: {there}."
+
+
+def _rate(gflops: float) -> str:
+    return fact_text(gflops, unit_of("matmul_gflops", {}))
+
+
+def _condition_lines(conditions: Sequence[Condition]) -> Iterator[str]:
+    """Yield a line for each condition that differs, and one for those that a profile doesn't tell;
+    a single one is told with what the other says."""
+    sides = ([of for of in conditions if of.a is None], [of for of in conditions if of.b is None])
+    unknown = [[of.name for of in side if of.name != DENORMALS] for side in sides]
+    gathered = [names if len(names) > 1 else [] for names in unknown]
+    for condition in conditions:
+        if not any(condition.name in names for names in gathered):
+            yield f"differs: {_condition(condition)}"
+    for name, names in zip(NAMES, gathered, strict=True):
+        if names:
+            yield f"not known in {name}: {_shortened(', ', names)}"
+
+
 def _condition(condition: Condition) -> str:
-    a, b = (
+    a, b = condition.a, condition.b
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        alone = (_alone("A", a, b), _alone("B", b, a))
+        return f"{condition.name} ({', '.join(text for text in alone if text)})"
+    texts = (
         "not known" if value is None else fact_text(value, unit_of(condition.name, {}))
-        for value in (condition.a, condition.b)
+        for value in (a, b)
     )
-    return f"{condition.name} {a} → {b}"
+    return f"{condition.name} {' → '.join(texts)}"
+
+
+def _alone(name: str, values: Sequence[Scalar], others: Sequence[Scalar]) -> str:
+    """Return what only one has of a list, such as instruction sets."""
+    found = [str(value) for value in values if value not in others]
+    return f"{_shortened(' ', found)} only in {name}" if found else ""
+
+
+def _shortened(between: str, names: Sequence[str], most: int = MOST_NAMES) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{between.join(names[:most])}{more}"
 
 
 def _loading(found: ProfileDiff) -> Iterator[str]:
-    one, other = (seconds or 0.0 for seconds in found.load_s)
-    if found.load_resolved:
+    one, other = found.load_s
+    if found.load_resolved and one is not None and other is not None:
         yield f"{_signed(other - one)}  loading a batch, beside the step: {_times(one, other)}"
 
 
 def _change_lines(found: ProfileDiff, top: int) -> Iterator[str]:
-    shown = [change for change in found.changes if change.resolved]
-    for change in shown[:top]:
+    changes = sorted_changes(found)
+    for change in changes.resolved[:top]:
         yield f"{_signed(change.difference_s)}  {change_text(change)}"
-    if len(shown) > top:
-        rest = sum(change.difference_s for change in shown[top:])
-        yield f"{_signed(rest)}  {len(shown) - top} more changes"
-    unresolved = [change for change in found.changes if not change.resolved]
-    if unresolved and not is_same(found):
-        rest = sum(change.difference_s for change in unresolved)
-        yield f"{_signed(rest)}  {len(unresolved)} changes too small to tell"
+    if more := changes.resolved[top:]:
+        yield f"{_signed(_difference_s(more))}  {len(more)} more changes"
+    if works := changes.other_work:
+        yield f"{_signed(_difference_s(works))}  {other_work_text(works)}"
+    if changes.rest and not is_same(found):
+        yield f"{_signed(_difference_s(changes.rest))}  {small_text(changes.rest)}"
+
+
+def _difference_s(changes: Sequence[Change]) -> float:
+    return sum(change.difference_s for change in changes)
+
+
+def small_text(changes: Sequence[Change]) -> str:
+    """Return what changes are that say nothing each."""
+    return f"{len(changes)} changes too small to tell"
+
+
+def other_work_text(changes: Sequence[Change]) -> str:
+    """Return in one line what works differ in, those with most time first."""
+    largest = sorted(changes, key=lambda change: -max(change.seconds))
+    named = _shortened(", ", [f"{_ops(of)} ({of.kind})" for of in largest], NAMED)
+    return f"other work, each time too small to tell: {named}: {_times(*sum_of(changes))}"
+
+
+def sum_of(changes: Sequence[Change]) -> tuple[float, float]:
+    """Return the seconds of changes in A and in B."""
+    one, other = (sum(change.seconds[side] for change in changes) for side in (0, 1))
+    return one, other
 
 
 def change_text(change: Change) -> str:
     """Return a change in words: the operation, what it was and is, where, and its times."""
-    op = change.op if change.op_b is None else f"{change.op} → {change.op_b}"
-    return f"{op}: {_what(change)}{_where(change)}: {_times(*change.seconds)}"
+    return f"{_ops(change)}: {_what(change)}{_where(change)}: {_times(*change.seconds)}"
+
+
+def _ops(change: Change) -> str:
+    return change.op if change.op_b is None else f"{change.op} → {change.op_b}"
 
 
 def _what(change: Change) -> str:
@@ -114,7 +231,7 @@ def _what(change: Change) -> str:
         case ChangeKind.REORDERS | ChangeKind.COPIES:
             return f"{change.kind} {one:g} → {other:g}"
         case ChangeKind.CALLS:
-            return f"calls {one:g} → {other:g}"
+            return f"calls {change.detail or f'{one:g} → {other:g}'}"
         case ChangeKind.SAME_WORK:
             a_s, b_s = change.seconds
             work = "" if change.op in (UNEXPLAINED, WAITING) else "same work, "

@@ -1,0 +1,203 @@
+"""What differs between an operation of one profile and its counterpart in another. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from controller.contracts.profile_diff import ChangeKind
+from controller.profiles.model import PrimitiveRow
+from controller.profiles.parts import Row
+from controller.profiles.sites import Key, Site, dtype_of, is_copy, is_reorder, op_of
+
+HALF_A_CALL = 500
+"""Thousandths of a call, a step."""
+FEW_CALLS = 0.02
+"""Share of very many calls: far less than times can tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What differs first in what an operation does."""
+
+    kind: ChangeKind
+    detail: str = ""
+    """What it was and is."""
+    counted: str = ""
+    """The work whose number of calls differs most."""
+    counts: tuple[float, float] = (0.0, 0.0)
+    """Of a step: its calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundChange:
+    """A change of one operation in one module."""
+
+    cause: Cause
+    one: Site
+    other: Site
+
+
+SAME_WORK = Cause(ChangeKind.SAME_WORK)
+
+
+def changes_of(one: Site | None, other: Site | None) -> Iterator[FoundChange]:
+    """Yield the changes between an operation of A and its counterpart in B, None where there is
+    none; each of their parts is in one of them."""
+    if one is None or other is None:
+        there = one or other or Site()
+        nowhere = Site(there.phase, there.module, there.op)
+        kind = ChangeKind.ONLY_A if one else ChangeKind.ONLY_B
+        yield FoundChange(Cause(kind), one or nowhere, other or nowhere)
+        return
+    if one.same(other, _same_work):
+        yield FoundChange(SAME_WORK, one, other)
+        return
+    for kind, is_apart, key_of in _CONVERSIONS:
+        (found, rest), (found_b, rest_b) = one.split(is_apart), other.split(is_apart)
+        if not (found.parts or found_b.parts):
+            continue
+        if not _alike(found.counted(key_of), found_b.counted(key_of)):  # else a part of the work
+            yield FoundChange(Cause(kind), found, found_b)
+            one, other = rest, rest_b
+    if one.parts or other.parts:
+        yield FoundChange(_cause(one, other), one, other)
+
+
+def _alike(ones: Mapping[Key, int], others: Mapping[Key, int]) -> bool:
+    """Return whether calls are the same, as `Site.counted` has them, but for parts of one, or for
+    a few of very many.
+
+    What is called once in several steps is called in some windows of steps and not in others.
+    """
+    for key in {*ones, *others}:
+        one, other = ones.get(key, 0), others.get(key, 0)
+        if abs(other - one) >= max(HALF_A_CALL, FEW_CALLS * max(one, other)):
+            return False
+    return True
+
+
+def _cause(one: Site, other: Site) -> Cause:
+    if _alike(one.counted(_work), other.counted(_work)):
+        return SAME_WORK
+    types = [_first(site.by_time(dtype_of)) for site in (one, other)]
+    if types[0] != types[1]:
+        return Cause(ChangeKind.DATA_TYPE, _shift(*(kind or "none" for kind in types)))
+    works = [site.work() for site in (one, other)]
+    if sizes := _of_one_only(works, _sizes):
+        return Cause(ChangeKind.SHAPES, _shift(*sizes))
+    if not _alike(*(work.counted(_shape) for work in works)):
+        return _calls_of(works)
+    for kind, key_of in _CAUSES:
+        if only := _of_one_only(works, key_of):
+            return Cause(kind, _shift(*only))
+        if not _alike(*(work.counted(key_of) for work in works)):
+            return Cause(kind, _counted(*_most_apart(works, key_of)))
+    return SAME_WORK
+
+
+def _of_one_only(works: Sequence[Site], key_of: Callable[[Row], str]) -> list[str]:
+    """Return what each has most of that the other has none of; empty if there is no such thing."""
+    counts = [work.counted(key_of) for work in works]
+    keys = [of.keys() for of in counts]
+    if keys[0] == keys[1] or _alike(*counts):
+        return []
+    names = _shape if key_of is _sizes else key_of
+    found = []
+    for side, work in enumerate(works):
+        named = work.by_time(lambda row: (key_of(row), names(row)))
+        found.append(_first([name for key, name in named if key not in keys[1 - side]]) or "none")
+    return found
+
+
+def _calls_of(works: Sequence[Site]) -> Cause:
+    """Return the change of calls, by name; if names have the same calls, by sizes."""
+    name, *counts = _most_apart(works, _name)
+    if abs(counts[1] - counts[0]) * 1000 >= HALF_A_CALL:
+        return Cause(ChangeKind.CALLS, counted=name, counts=(counts[0], counts[1]))
+    return Cause(ChangeKind.CALLS, _counted(*_most_apart(works, _shape)))
+
+
+def _most_apart(works: Sequence[Site], key_of: Callable[[Row], str]) -> tuple[str, float, float]:
+    """Return that of which the calls differ most, and its calls in both; of several, where most
+    time goes."""
+    ones, others = (work.counted(key_of) for work in works)
+    keys = dict.fromkeys(key for work in reversed(works) for key in work.by_time(key_of))
+    found = max(keys, key=lambda key: abs(others.get(key, 0) - ones.get(key, 0)))
+    return found, ones.get(found, 0) / 1000, others.get(found, 0) / 1000
+
+
+def _counted(name: str, one: float, other: float) -> str:
+    return f"{name} {one:g} → {other:g}"
+
+
+def _name(row: Row) -> str:
+    if isinstance(row, PrimitiveRow):
+        return f"{row.primitive} {row.direction}".strip()
+    return row.place.kernel or op_of(row)
+
+
+def _size(row: Row) -> str:
+    return row.problem if isinstance(row, PrimitiveRow) else row.place.dims
+
+
+def _sizes(row: Row) -> str:
+    """Return what computes and its sizes, in whichever direction."""
+    name = row.primitive if isinstance(row, PrimitiveRow) else _name(row)
+    return f"{name} {_size(row)}"
+
+
+def _shape(row: Row) -> str:
+    return f"{_name(row)} {_size(row)}".strip()
+
+
+def _implementation(row: Row) -> str:
+    return row.implementation if isinstance(row, PrimitiveRow) else ""
+
+
+def _layout(row: Row) -> str:
+    return row.layout if isinstance(row, PrimitiveRow) else row.place.strides
+
+
+def _body(row: Row) -> str:
+    return row.body if isinstance(row, PrimitiveRow) else ""
+
+
+def _work(row: Row) -> tuple[str, ...]:
+    """Return all that tells what a row does."""
+    place = row.place
+    if isinstance(row, PrimitiveRow):
+        return row.body, row.problem
+    return place.kernel, place.dims, place.strides, place.dtypes
+
+
+def _same_work(row: Row, other: Row) -> bool:
+    """Return whether rows are alike in all that `_work` tells; it makes nothing, of very many."""
+    if isinstance(row, PrimitiveRow) or isinstance(other, PrimitiveRow):
+        return _work(row) == _work(other)
+    here, there = row.place, other.place
+    return (
+        here.dims == there.dims
+        and here.kernel == there.kernel
+        and here.strides == there.strides
+        and here.dtypes == there.dtypes
+    )
+
+
+_CONVERSIONS: Sequence[tuple[ChangeKind, Callable[[Row], bool], Callable[[Row], str]]] = (
+    (ChangeKind.REORDERS, is_reorder, _body),
+    (ChangeKind.COPIES, is_copy, op_of),
+)
+"""What an operation does beside its work, each a change of its own; by what they are the same."""
+_CAUSES = (
+    (ChangeKind.IMPLEMENTATION, _implementation),
+    (ChangeKind.LAYOUT, _layout),
+)
+
+
+def _first(found: Sequence[str]) -> str:
+    return next((one for one in found if one), "")
+
+
+def _shift(one: str, other: str) -> str:
+    return f"{one} → {other}"

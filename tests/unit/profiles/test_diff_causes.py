@@ -1,0 +1,84 @@
+"""What an operation does more often, or otherwise, is named with its counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from controller.contracts.profile_diff import ChangeKind
+from controller.profiles.diffing import diff
+from controller.profiles.model import Profile
+from controller.reports.profile_diff_lines import answer_lines
+from tests.support.planted_profile import BODY, Rows, kernel, primitive, profile
+
+
+def _with_gradient_of_input() -> tuple[Rows, Rows]:
+    """Gradients of weights alone, and of inputs, too."""
+    rows: list[Rows] = []
+    for times in (1.0, 2.0):
+        rows.append([])
+        for module in BODY:
+            row = kernel("ConvolutionBackward0", 0.1 * times, phase="backward", module=module)
+            row = replace(row, primitive_s=0.09 * times)
+            rows[-1] += [row, primitive(row.place, "convolution", 0.09, direction="BWD_W")]
+            if times > 1:
+                rows[-1].append(primitive(row.place, "convolution", 0.09, direction="BWD_D"))
+    return rows[0], rows[1]
+
+
+def test_of_calls_the_work_inside_that_differs_is_counted() -> None:
+    ones, others = _with_gradient_of_input()
+    found = diff(profile(ones), profile(others))
+    (change,) = found.changes
+    assert (change.kind, change.detail) == (ChangeKind.CALLS, "convolution BWD_D 0 → 2")
+    assert answer_lines(found, 3)[1] == (
+        "+200 ms  ConvolutionBackward0: calls convolution BWD_D 0 → 2, backward of 2 modules in "
+        "body: 200 ms → 400 ms"
+    )
+
+
+def _of_sizes(counts: dict[str, float], **told: str) -> Rows:
+    row = replace(kernel("aten::conv2d", 0.2), primitive_s=0.2)
+    inside = (
+        primitive(row.place, "convolution", 0.1 * calls, problem=problem, calls=calls, **told)
+        for problem, calls in counts.items()
+    )
+    return [row, *inside]
+
+
+def test_calls_of_other_sizes_are_counted_by_size() -> None:
+    found = diff(
+        profile(_of_sizes({"mb1": 2.0, "mb2": 1.0})), profile(_of_sizes({"mb1": 1.0, "mb2": 2.0}))
+    )
+    (change,) = found.changes
+    assert (change.kind, change.detail) == (ChangeKind.CALLS, "convolution FWD_D mb2 1 → 2")
+
+
+def test_implementations_that_take_turns_are_counted() -> None:
+    def of(by_reference: float) -> Profile:
+        row = replace(kernel("aten::conv2d", 0.2), primitive_s=0.2)
+        by = {"ref:any": by_reference, "jit:avx2": 4.0 - by_reference}
+        inside = (
+            primitive(row.place, "convolution", 0.1, implementation=name, calls=calls)
+            for name, calls in by.items()
+        )
+        return profile([row, *inside])
+
+    (change,) = diff(of(1.0), of(3.0)).changes
+    assert change.kind is ChangeKind.IMPLEMENTATION
+    assert change.detail in ("ref:any 1 → 3", "jit:avx2 3 → 1")
+
+
+def test_sizes_of_some_windows_are_no_other_sizes() -> None:
+    """What differs here by a call is a view, which does nothing."""
+
+    def of(views: float, sometimes: float) -> Profile:
+        row = kernel("aten::index", 0.2, calls=2.0)
+        view = replace(row.place, kernel="aten::view")
+        rare = replace(row.place, dims="[[7]]")
+        rows: Rows = [row, replace(row, place=view, calls=views, self_s=0.001)]
+        return profile([*rows, replace(row, place=rare, calls=sometimes, self_s=0.01)])
+
+    other = of(4.0, 0.2)
+    without = replace(other, kernels=other.kernels[:-1])
+    (change,) = diff(of(3.0, 0.2), without).changes
+    assert change.kind is ChangeKind.SAME_WORK

@@ -1,0 +1,121 @@
+"""What a slower step is blamed on: the machine only if neither work nor conditions differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from controller.contracts.base import Scalar
+from controller.profiles.diffing import diff
+from controller.profiles.model import KernelRow, Profile
+from controller.reports.profile_diff_lines import answer_lines, is_same
+from tests.support.planted_profile import kernel, profile
+
+MANY = [kernel(f"aten::op{n}", 0.01, calls=10.0) for n in range(50)]
+
+
+def machine(told: Profile, **facts: Scalar) -> Profile:
+    """Return a profile that also tells some facts of its machine."""
+    assert told.summary.origin
+    environment = {"cpu_model": "EPYC", **facts}
+    origin = told.summary.origin.model_copy(update={"environment": environment})
+    return replace(told, summary=told.summary.model_copy(update={"origin": origin}))
+
+
+@pytest.mark.parametrize(
+    ("rates", "end"),
+    [
+        ((None, None), "So the machine itself had another speed."),
+        (
+            (160.0, 120.0),
+            (
+                "So the machine itself had another speed: matrix products beside the steps ran at "
+                "160 GFLOP/s in A, 120 GFLOP/s in B."
+            ),
+        ),
+        (
+            (160.0, 158.0),
+            (
+                "Nothing that is recorded explains it: matrix products beside the steps ran at "
+                "160 GFLOP/s in A, 158 GFLOP/s in B."
+            ),
+        ),
+        (
+            (120.0, 160.0),
+            (
+                "Nothing that is recorded explains it: matrix products beside the steps ran at "
+                "120 GFLOP/s in A, 160 GFLOP/s in B."
+            ),
+        ),
+    ],
+    ids=["no reading", "slower, too", "as fast", "faster"],
+)
+def test_a_step_that_is_slower_in_all_its_parts_is_the_machines(
+    rates: tuple[float | None, float | None], end: str
+) -> None:
+    slower = [replace(row, self_s=row.self_s * 1.3) for row in MANY]
+    profiles = profile(MANY), profile(slower)
+    one, other = (
+        machine(of, **({} if rate is None else {"matmul_gflops": rate}))
+        for of, rate in zip(profiles, rates, strict=True)
+    )
+    found = diff(one, other)
+    assert is_same(found)
+    first, *_ = answer_lines(found, 3)
+    assert first.startswith("no difference of work or conditions shown: B took 1.30× the time of A")
+    assert f"500 ms. {end} `benchfarm compare`" in first
+
+
+def test_the_machine_is_not_blamed_where_conditions_are_not_known() -> None:
+    slower = [replace(row, self_s=row.self_s * 1.3) for row in MANY]
+    bare = [
+        replace(of, summary=of.summary.model_copy(update={"origin": None}))
+        for of in (profile(MANY), profile(slower))
+    ]
+    for one, other in (bare, [profile(MANY), profile(slower)]):
+        found = diff(one, other)
+        assert is_same(found)
+        first, *_ = answer_lines(found, 3)
+        assert first.startswith("no difference of work shown: B took 1.30× the time of A")
+        assert "Not all conditions are known of both" in first
+        assert "machine" not in first
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        (lambda row: replace(row, calls=row.calls * 1.2), "calls"),
+        (lambda row: replace(row, place=replace(row.place, dims="[[3, 16, 32, 32]]")), "shapes"),
+        (lambda row: replace(row, place=replace(row.place, dtypes='["double"]')), "data type"),
+    ],
+    ids=["calls", "shapes", "types"],
+)
+@pytest.mark.parametrize("times", [1.0, 1.15])
+def test_other_work_is_not_blamed_on_the_machine(
+    change: Callable[[KernelRow], KernelRow], kind: str, times: float
+) -> None:
+    """Each change takes less more time than its own noise; together they are all of the step."""
+    other = [replace(change(row), self_s=row.self_s * times) for row in MANY]
+    found = diff(machine(profile(MANY)), machine(profile(other)))
+    assert not is_same(found)
+    first, line, *rest = answer_lines(found, 3)
+    assert "machine" not in first
+    assert "no difference of work" not in first
+    assert line == (
+        f"+{'75' if times > 1 else '0'} ms  other work, each time too small to tell: "
+        f"aten::op0 ({kind}), aten::op1 ({kind}), aten::op2 ({kind}) and 47 more: "
+        f"500 ms → {'575' if times > 1 else '500'} ms"
+    )
+    assert not rest
+
+
+def test_a_little_other_work_is_told_with_all_that_is_too_small() -> None:
+    """One of fifty: 2 % of the step."""
+    dims = "[[3, 16, 32, 32]]"
+    slower = [replace(row, self_s=row.self_s * 1.15) for row in MANY]
+    some = [replace(row, place=replace(row.place, dims=dims)) for row in slower[:1]]
+    found = diff(machine(profile(MANY)), machine(profile([*some, *slower[1:]])))
+    assert is_same(found)
+    assert "the machine itself" in answer_lines(found, 3)[0]
