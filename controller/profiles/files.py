@@ -31,6 +31,8 @@ from controller.profiles.model import (
     Projection,
     Span,
 )
+from controller.profiles.timeline import MOST_SPANS
+from controller.profiles.trace import MOST_S
 
 Found = TypeVar("Found")
 MAX_SUMMARY_BYTES = 2**24
@@ -38,6 +40,8 @@ METADATA = b"benchfarm.profile"
 """Key of the summary in the metadata of a table."""
 KERNELS, PRIMITIVES, SUMMARY = "kernels.parquet", "primitives.parquet", "profile.json"
 TIMELINE = "timeline.parquet"
+ROUNDED_S = 1e-3
+"""By which the rounding of clocks may make a span shorter than nothing."""
 
 _PLACE = [(field.name, pa.string()) for field in fields(Place)]
 _REPLAY = [
@@ -120,9 +124,29 @@ def _timeline(path: Path) -> tuple[Span, ...]:
     """Read the spans; none of logs and of earlier releases, which have no such file."""
     if not path.exists():
         return ()
-    columns = _read(path, partial(_columns, schema=TIMELINE_SCHEMA))
+    columns = _read(path, _spans)
     rows = zip(*(columns[name] for name in TIMELINE_SCHEMA.names), strict=True)
     return tuple(Span(*row) for row in rows)
+
+
+def _spans(path: Path) -> dict[str, list[Any]]:
+    """Return the columns of spans; raises ArrowInvalid for what no timeline has.
+
+    A page has as many rows as threads and lanes, and all times at once.
+    """
+    columns = _columns(path, TIMELINE_SCHEMA)
+    count = len(columns["thread"])
+    if count > MOST_SPANS:
+        raise pa.ArrowInvalid(f"it has {count:,} spans, more than the {MOST_SPANS:,} of a timeline")
+    bounds = {
+        **dict.fromkeys(("thread", "lane"), (0, count)),
+        "start_s": (-MOST_S, MOST_S),  # of another thread, maybe before the step
+        "seconds": (-ROUNDED_S, MOST_S),
+    }
+    for name, (least, most) in bounds.items():
+        if any(not least <= value <= most for value in columns[name]):
+            raise pa.ArrowInvalid(f'column "{name}" has values that no step has')
+    return columns
 
 
 def _read(path: Path, reader: Callable[[Path], Found]) -> Found:

@@ -108,7 +108,8 @@ def _spans_of(step: _Step) -> Iterator[Span]:
     whole = step.frame.seconds
     yield Span("step", "step", "", 0, STEP_LANE, 0.0, whole)
     for frame in step.frames:
-        threads.setdefault(frame.event.thread, len(threads))
+        if not frame.event.name.startswith((STEP, PHASE)):  # what has spans
+            threads.setdefault(frame.event.thread, len(threads))
     own = [frame for frame in step.frames if frame.event.thread == step.frame.event.thread]
     yield from _phases(own, begin_s)
     for frame in step.frames:

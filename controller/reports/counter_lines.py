@@ -10,6 +10,7 @@ from controller.contracts.counters import Counters, PhaseCounts
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.topdown import LEVELS, TopDown
 from controller.profiles.parts import NO_PHASE
+from controller.reports.profile_tables import duration
 from controller.reports.topdown_lines import node_name
 
 NUMBERS = (
@@ -45,6 +46,11 @@ def counts_table(counters: Counters) -> Table:
     return table
 
 
+def count_notes(counters: Counters | None) -> list[str]:
+    """Return what makes the counts less sure."""
+    return [f"the run that counts: {note}" for note in counters.notes] if counters else []
+
+
 def why_no_topdown(summary: ProfileSummary) -> str:
     """Return why a profile has no top-down shares, and what to do."""
     why = summary.counters.no_topdown if summary.counters else None
@@ -73,12 +79,12 @@ def _shares(found: TopDown) -> Iterator[str]:
 def _counts(found: PhaseCounts) -> tuple[str, ...]:
     return (
         found.phase or NO_PHASE,
-        f"{found.seconds * 1e3:.4g} ms",
+        duration(found.seconds),
         *(_count(n) for n in (found.minor_faults, found.major_faults)),
         *(_count(n) for n in (found.voluntary_switches, found.involuntary_switches)),
         "–" if found.migrations is None else _count(found.migrations),
-        f"{found.user_s * 1e3:.4g} ms",
-        f"{found.system_s * 1e3:.4g} ms",
+        duration(found.user_s),
+        duration(found.system_s),
     )
 
 

@@ -22,6 +22,7 @@ from controller.profiles.parts import (
 
 NO_MODULE = "(in no module)"
 OUTSIDE = "(outside oneDNN)"
+NO_SHARES = "note: no shares of primitives: the trace does not tell which of its time is oneDNN's"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,17 @@ def op_lines(profile: Profile) -> Lines:
     return Lines("ops", f"ops: {_own(profile.summary)}", ("op", "kernel", "phase"), lines)
 
 
+def tells_primitives(profile: Profile) -> bool:
+    """Return whether it is known what ran in oneDNN, if only that nothing did: a trace that was
+    imported doesn't tell."""
+    return bool(profile.primitives) or profile.summary.verbose_step_s is not None
+
+
+def untold_shares(profile: Profile) -> list[str]:
+    """Return the line on why a profile has no shares of primitives; nothing if it has."""
+    return [NO_SHARES] if profile.kernels and not tells_primitives(profile) else []
+
+
 def primitive_lines(profile: Profile) -> Lines:
     """Sum the primitives by kind and implementation."""
     parts = parts_of(profile)
@@ -82,9 +94,9 @@ def primitive_lines(profile: Profile) -> Lines:
 
 
 def kind_lines(profile: Profile) -> Lines:
-    """Add up all parts: primitives by what they are, and the rest; none without primitives."""
+    """Add up all parts: primitives by what they are, and the rest; none if nothing tells them."""
     parts = parts_of(profile)
-    lines = _added(parts if profile.primitives else (), parts, _kind_key)
+    lines = _added(parts if tells_primitives(profile) else (), parts, _kind_key)
     title = f"kinds of primitives, and the rest: {_own(profile.summary)}"
     return Lines("kinds", title, ("primitive", "direction"), lines)
 

@@ -12,6 +12,8 @@ from controller.reports.topdown_lines import topdown_lines
 
 WIDE = 0.2
 """Share of an efficiency from which its interval says little."""
+MANY = 999_999.5
+"""Calls that are shown as a whole number: six digits would round them to a power."""
 NUMBERS = ("calls", "time", "share", "efficiency", "headroom")
 
 
@@ -33,7 +35,7 @@ def lines_table(found: Lines, top: int) -> Table:
 def numbers_of(line: Line) -> tuple[str, ...]:
     """Return a line's values under the headings NUMBERS, formatted."""
     return (
-        f"{line.calls:g}",
+        calls_text(line.calls),
         duration(line.seconds),
         f"{line.share:.1%}",
         f"{line.efficiency:.0%}" if line.efficiency is not None else "–",
@@ -122,6 +124,16 @@ def _created(summary: ProfileSummary) -> str:
         f"{one.calls:,} {one.kind or 'creations'} {duration(one.seconds)}"
         for one in summary.created
     )
+
+
+def calls_text(calls: float) -> str:
+    """Return a formatted number of calls; a mean of steps may be no whole number."""
+    return f"{calls:,.6g}" if calls < MANY else f"{calls:,.0f}"
+
+
+def rounded(number: float) -> str:
+    """Return a number with four digits, or with those before its point."""
+    return f"{number:.4g}" if number < 1000 else f"{number:,.0f}"
 
 
 def duration(seconds: float) -> str:

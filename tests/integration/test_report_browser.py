@@ -120,7 +120,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder.joinpath("long.html").write_text(profile_html(with_many_spans(watched), "Many spans"))
     folder.joinpath("threads.html").write_text(profile_html(on_threads(watched), "Two threads"))
     names = (*reports, "profile", "diff", "advice", "profiles", "deep", "timeline", "long")
-    names = (*names, "threads")
+    folder.joinpath("tall.html").write_text(profile_html(on_many_threads(watched), "Many threads"))
+    names = (*names, "threads", "tall")
     return {name: folder / f"{name}.html" for name in names}
 
 
@@ -132,6 +133,12 @@ def with_many_spans(watched: Profile) -> Profile:
     ]
     whole = Span("step", "step", "", 0, 0, 0.0, MOST_SPANS * 1e-5)
     return replace(watched, timeline=(whole, *many))
+
+
+def on_many_threads(watched: Profile) -> Profile:
+    """Return a profile of a long step that has more rows than are drawn."""
+    spans = [Span("op", f"op {n}", "", n, 7, 1.23456789, 12.3456) for n in range(1, 250)]
+    return replace(watched, timeline=(Span("step", "step", "", 0, 0, 0.0, 20.0), *spans))
 
 
 def on_threads(watched: Profile) -> Profile:
@@ -293,9 +300,15 @@ def test_a_search_shows_rows_of_all_tables_and_gives_back_what_was_shown(opened:
     page.get_by_label("Find in all tables").fill(" OP5")
     found = "rows => rows.filter(r => !r.hidden).map(r => r.textContent.toLowerCase())"
     texts = rows.evaluate_all(found)
+    expect(page.locator("#find-count")).to_have_text(f"{len(texts)} rows found")
     assert len(texts) == 2 * 11  # op5 and op50 to op59, as operations and as modules
     assert all("op5" in text for text in texts)
+    page.get_by_label("Find in all tables").fill("no such thing")
+    expect(page.get_by_role("status").and_(page.locator("#find-count"))).to_have_text(
+        "0 rows found"
+    )
     page.get_by_label("Find in all tables").fill("")
+    expect(page.locator("#find-count")).to_have_text("")
     assert rows.evaluate_all(shown) == before
 
 
@@ -307,6 +320,53 @@ def test_a_frame_of_the_tree_is_gone_into(opened: Open) -> None:
     slices.nth(2).click()
     expect(slices).not_to_have_count(before)
     assert "step" in " ".join(page.locator("#tree .pathbar text").all_text_contents())
+
+
+def test_the_tree_is_gone_through_by_keyboard(opened: Open) -> None:
+    page = opened("profile").page  # of a log: in no phase and module
+    told, frames = page.locator("#tree-told"), page.get_by_label("Frame of the tree")
+    into, out = (page.get_by_role("button", name=name) for name in ("Go in", "Go out"))
+    level = "document.getElementById('tree').data[0].level"
+    begin = told.text_content()
+    assert begin
+    assert begin.startswith("In \u2068all\u2069, ")
+    expect(out).to_be_disabled()
+    first = frames.locator("option").first
+    name, frame = first.text_content(), first.get_attribute("value")
+    assert name
+    into.focus()
+    page.keyboard.press("Enter")
+    expect(told).to_contain_text(f"In {name}: ")
+    page.wait_for_function(f"{level} === '{frame}'")
+    out.focus()
+    page.keyboard.press("Enter")
+    expect(told).to_have_text(begin)
+    page.wait_for_function(f"{level} === '0'")
+    page.locator("#tree .slice").nth(1).click()
+    expect(told).not_to_have_text(begin)
+
+
+def test_a_canvas_is_no_higher_than_a_browser_draws(
+    browser: Browser, files: dict[str, Path]
+) -> None:
+    sizes = {}
+    for density in (1, 2):
+        with browser.new_page(
+            viewport={"width": DESKTOP, "height": 900}, device_scale_factor=density
+        ) as page:
+            page.goto(files["tall"].as_uri())
+            canvas = page.locator("#timeline-canvas")
+            assert canvas.evaluate(INK)
+            sizes[density] = canvas.evaluate("of => [of.height, of.clientHeight]")
+    assert sizes == {1: [20000, 20000], 2: [32000, 20000]}
+
+
+def test_times_from_a_second_on_are_in_seconds_and_starts_keep_their_digits(opened: Open) -> None:
+    page = opened("tall").page
+    page.get_by_label("Find in the timeline").fill("op 7")
+    page.keyboard.press("Enter")
+    expect(page.locator("#timeline-told bdi").first).to_have_text("op 7")
+    expect(page.locator("#timeline-told")).to_contain_text("op op 7 · 12.346 s from 1.2345679 s")
 
 
 SIGHT = "canvas => [+canvas.dataset.from, +canvas.dataset.to]"

@@ -13,7 +13,7 @@ from textwrap import wrap
 from typing import Any, Literal, TypeAlias
 
 from controller.contracts.units import Unit
-from controller.reports.html.text import escape
+from controller.reports.html.text import escape, shortened
 
 Tone = Literal["best", "reference", "plain"]
 Trace: TypeAlias = Mapping[str, Any]
@@ -27,8 +27,10 @@ _COLOURS: Mapping[Tone, str] = {
 }
 _SYMBOLS: Mapping[Tone, str] = {"best": "circle", "reference": "diamond", "plain": "circle"}
 
-LABEL_WIDTH = 24
-"""Characters a line of a row's label; longer labels are wrapped to fit a phone."""
+LABEL_WIDTH, LABEL_LINES = 24, 4
+"""Characters of a line of a row's label, wrapped to fit a phone, and lines of a label."""
+LONGEST_LABEL = 500
+"""Characters of a label in the text of its point."""
 _LETTER_PX, _LINE_PX, _ROW_PX, _AROUND_PX = 7, 15, 14, 72
 _LOG_FROM = 20.0
 """Values that differ by more than this factor get a logarithmic axis."""
@@ -45,6 +47,8 @@ class Chart:
     """Pixels."""
     figure: Mapping[str, Any]
     """`data` and `layout` in plotly.js's format."""
+    numbers: str = "The table below has the numbers."
+    """Where its numbers are as text, for those who don't see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,12 +284,16 @@ def _target_line(value: float, rows: int) -> Trace:
 
 
 def _tick(label: str) -> str:
+    lines = wrap(shortened(label, LONGEST_LABEL), LABEL_WIDTH)
+    if len(lines) > LABEL_LINES:
+        lines[LABEL_LINES - 1 :] = [f"{lines[LABEL_LINES - 1][: LABEL_WIDTH - 1]}…"]
     # plotly interprets some HTML in texts.
-    return "<br>".join(escape(line) for line in wrap(label, LABEL_WIDTH))
+    return "<br>".join(escape(line) for line in lines)
 
 
 def _hover(point: Point, axis: Axis) -> str:
-    said = f"<b>{escape(point.label)}</b><br>{point.value * axis.factor:.4g} {escape(axis.unit)}"
+    label = escape(shortened(point.label, LONGEST_LABEL))
+    said = f"<b>{label}</b><br>{point.value * axis.factor:.4g} {escape(axis.unit)}"
     if point.interval is None:
         return said
     low, high = (end * axis.factor for end in point.interval)

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from controller.contracts.profile import ProfileSummary
 from controller.profiles.model import Profile
 from controller.reports import counter_lines
 from controller.reports.html.page import Page, render
 from controller.reports.html.profile_charts import charts_of
+from controller.reports.html.roofline import ANCHOR as ROOFLINE
+from controller.reports.html.roofline import NUMBERS as ROOFLINE_NUMBERS
+from controller.reports.html.roofline import WORDS, roofline_points
 from controller.reports.html.timeline import timeline_of
-from controller.reports.profile_lines import tables_of
+from controller.reports.profile_lines import Lines, per, tables_of, untold_shares
 from controller.reports.profile_origin import origin_facts
 from controller.reports.profile_tables import NUMBERS, numbers_of, summary_lines
 from controller.reports.topdown_lines import topdown_rows
 
 TOP, FOUND = 25, 500
 """Rows of a table that are shown; those that a search finds."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedTable:
+    """A table of which the largest rows are shown, and more can be found."""
+
+    title: str
+    words: Sequence[str]
+    """Headings of texts; the first names a row."""
+    numbers: Sequence[str]
+    rows: Sequence[tuple[Sequence[str], Sequence[str]]]
+    """Texts and numbers, the largest rows first."""
+    count: int
+    """Of all rows."""
 
 
 def profile_html(profile: Profile, title: str) -> str:
@@ -28,6 +48,7 @@ def profile_page(profile: Profile, title: str) -> Page:
     anchors = [found.name for found in tables]
     timeline = timeline_of(profile)
     charts, counters = list(charts_of(profile)), profile.summary.counters
+    has_roofline = any(chart.anchor == ROOFLINE for chart in charts)
     return Page(
         title=title,
         description=_description(profile.summary),
@@ -43,7 +64,8 @@ def profile_page(profile: Profile, title: str) -> Page:
         ],
         charts=charts,
         context={
-            "summary": summary_lines(profile.summary),
+            "summary": summary_lines(profile.summary) + untold_shares(profile),
+            "roofline": _roofline_table(profile) if has_roofline else None,
             "timeline": timeline,
             "facts": origin_facts(profile.summary),
             "topdown": [*topdown_rows(told)] if (told := profile.summary.topdown) else [],
@@ -54,15 +76,26 @@ def profile_page(profile: Profile, title: str) -> Page:
             "counts": list(counter_lines.counts_rows(counters)) if counters else [],
             "counts_title": counter_lines.counts_title(counters) if counters else "",
             "counts_headings": counter_lines.NUMBERS,
+            "count_notes": counter_lines.count_notes(counters),
             "anchors": [chart.anchor for chart in charts],
-            "tables": list(zip(anchors, tables, strict=True)),
-            "numbers": NUMBERS,
-            "numbers_of": numbers_of,
+            "tables": [(found.name, _table(found)) for found in tables],
             "top": TOP,
             "found": FOUND,
         },
         scripts=["find.js", *(["timeline.js"] if timeline else [])],
     )
+
+
+def _table(found: Lines) -> SearchedTable:
+    rows = [(line.key, numbers_of(line)) for line in found.lines[:FOUND]]
+    return SearchedTable(found.title, found.headings, NUMBERS, rows, len(found.lines))
+
+
+def _roofline_table(profile: Profile) -> SearchedTable:
+    points = roofline_points(profile)
+    rows = [(point.words, point.numbers) for point in points[:FOUND]]
+    title = f"points of the roofline: time {per(profile.summary)}"
+    return SearchedTable(title, WORDS, ROOFLINE_NUMBERS, rows, len(points))
 
 
 def _description(summary: ProfileSummary) -> str:

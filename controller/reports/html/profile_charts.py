@@ -1,15 +1,16 @@
-"""Charts of a profile: the tree of a step, shares of primitives, roofline."""
+"""Charts of a profile: the tree of a step, and shares of primitives."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from colorsys import hls_to_rgb
 from typing import Final
 
-from controller.contracts.peaks import Peaks
 from controller.contracts.profile import ProfileSummary
 from controller.profiles.exports import stacks_of
-from controller.profiles.model import PrimitiveRow, Profile, phase_number
-from controller.reports.html.charts import Chart, Layout, Trace, figure_of, layout_of, trace_of
+from controller.profiles.model import Profile, phase_number
+from controller.reports.html.charts import Chart, Layout, figure_of, layout_of, trace_of
+from controller.reports.html.roofline import roofline, roofline_points
 from controller.reports.html.text import escape
 from controller.reports.profile_lines import Line, kind_lines, per
 from controller.reports.profile_tables import duration
@@ -21,7 +22,7 @@ MOST_FRAMES: Final = 2000
 """Frames of a tree, the largest, so that it is drawn in a second."""
 DEPTH: Final = 7
 """Levels of the tree at once; those below come into sight when a frame is chosen."""
-TREE_TITLE: Final = "Tree of a step"
+TREE_NUMBERS: Final = "The tables below add up the same time."
 OTHERS: Final = "others"
 SLICES: Final = 12
 """Slices of a donut with names of their own."""
@@ -29,6 +30,7 @@ PALETTE: Final = (
     *("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7"),
     *("#a463f2", "#97bbf5", "#9c6b4e", "#9498a0", "#1f77b4", "#bcbd22"),
 )
+GOLDEN: Final = 0.618034
 Path = tuple[str, ...]
 
 
@@ -38,8 +40,9 @@ def charts_of(profile: Profile) -> Iterator[Chart]:
         yield _tree(tree, profile.summary)
     if lines := kind_lines(profile).lines:
         yield donut("shares", "Shares", shares_caption(profile), lines, colours_of([lines]))
-    if profile.summary.peaks:
-        yield _roofline(profile, profile.summary.peaks)
+    peaks = profile.summary.peaks
+    if peaks and (points := roofline_points(profile)):
+        yield roofline(points, peaks, profile.summary)
 
 
 def tree_of(profile: Profile) -> dict[Path, float]:
@@ -49,9 +52,10 @@ def tree_of(profile: Profile) -> dict[Path, float]:
     of all else the largest comes first. Those that are too small are left out, and with
     them all that is in them; none if there is no time at all.
     """
+    root = "all" if profile.summary.steps is None else "step"
     seconds: dict[Path, float] = {}
     for stack, of in stacks_of(profile):
-        path = ("step", *(stack[1:] if stack[0] == "step" else stack))
+        path = (root, *(stack[1:] if stack[0] == "step" else stack))
         for depth in range(1, len(path) + 1):
             seconds[path[:depth]] = seconds.get(path[:depth], 0.0) + of
     whole = max(seconds.values(), default=0.0)
@@ -75,14 +79,16 @@ def _tree(frames: Mapping[Path, float], summary: ProfileSummary) -> Chart:
         parents=[ids.get(path[:-1], "") for path in frames],
         labels=[escape(path[-1]) for path in frames],
         values=[seconds * 1e3 for seconds in frames.values()],
+        text=[duration(seconds) for seconds in frames.values()],
+        textinfo="label",
         branchvalues="total",
         maxdepth=DEPTH,
         sort=False,
         tiling={"orientation": "v"},
         pathbar={"thickness": 22},
         hovertemplate=(
-            f"%{{label}}<br>%{{value:.4g}} ms {per(summary)}"
-            "<br>%{percentRoot} of all, %{percentParent} of what is around it<extra></extra>"
+            f"%{{label}}<br>%{{text}} {per(summary)}<br>%{{percentRoot:.1%}} of all, "
+            "%{percentParent:.1%} of what is around it<extra></extra>"
         ),
         marker={"line": {"color": "var(--page)", "width": 1}},
         root={"color": "var(--surface)"},
@@ -93,7 +99,8 @@ def _tree(frames: Mapping[Path, float], summary: ProfileSummary) -> Chart:
         f"in, or the bar on top to go out. Below {LEAST_SHARE:.1%} of the time, none is drawn."
     )
     figure = figure_of([icicle], layout)
-    return Chart("tree", TREE_TITLE, caption, TREE_HEIGHT, figure)
+    title = "Tree of all" if summary.steps is None else "Tree of a step"
+    return Chart("tree", title, caption, TREE_HEIGHT, figure, TREE_NUMBERS)
 
 
 def shares_caption(profile: Profile) -> str:
@@ -108,7 +115,16 @@ def colours_of(tables: Sequence[Sequence[Line]]) -> dict[Path, str]:
         for line in lines:
             seconds[line.key] = max(seconds.get(line.key, 0.0), line.share)
     order = sorted(seconds, key=lambda key: -seconds[key])
-    return {key: PALETTE[number % len(PALETTE)] for number, key in enumerate(order)}
+    return {key: _colour(number) for number, key in enumerate(order)}
+
+
+def _colour(number: int) -> str:
+    """Return one of the palette, and of more kinds than it has a hue of their own."""
+    if number < len(PALETTE):
+        return PALETTE[number]
+    # By the golden ratio, so that none comes again and neighbours differ.
+    parts = hls_to_rgb(number * GOLDEN % 1, 0.55, 0.5)
+    return "#" + "".join(f"{round(part * 255):02x}" for part in parts)
 
 
 def donut(
@@ -116,18 +132,20 @@ def donut(
 ) -> Chart:
     """Draw the shares of kinds of primitives, largest first; small ones are one slice."""
     rest = sum(line.seconds for line in lines[SLICES:])
+    spent = [line.seconds for line in lines[:SLICES]] + ([rest] if rest else [])
     names = [kind_name(line.key) for line in lines[:SLICES]] + ([OTHERS] if rest else [])
     pie = trace_of(
         "pie",
         labels=[escape(name) for name in names],
-        values=[line.seconds * 1e3 for line in lines[:SLICES]] + ([rest * 1e3] if rest else []),
+        values=[seconds * 1e3 for seconds in spent],
+        text=[duration(seconds) for seconds in spent],
         hole=0.5,
         sort=False,
         direction="clockwise",
         textinfo="percent",
         textposition="inside",
         insidetextorientation="horizontal",
-        hovertemplate="%{label}<br>%{value:.4g} ms<br>%{percent}<extra></extra>",
+        hovertemplate="%{label}<br>%{text}<br>%{percent}<extra></extra>",
         marker={
             "colors": [*(colours[line.key] for line in lines[:SLICES]), "var(--muted)"],
             "line": {"color": "var(--surface)", "width": 1},
@@ -149,61 +167,3 @@ def kind_name(key: Path) -> str:
 
 def _round_layout(height: int, **own: object) -> Layout:
     return layout_of(height=height, margin={"l": 16, "r": 16, "t": 16, "b": 16}, **own)
-
-
-def _roofline(profile: Profile, peaks: Peaks) -> Chart:
-    rows = [r for r in profile.primitives if r.flops and r.bytes and r.seconds]
-    found = {row.body: row for row in rows}.values()
-    points = trace_of(
-        "scatter",
-        x=[_intensity(row) for row in found],
-        y=[_rate(row) * 1e-9 for row in found],
-        mode="markers",
-        marker={"size": 9, "color": "var(--accent)", "opacity": 0.7},
-        hovertext=[_hover(row, profile.summary) for row in found],
-        hoverinfo="text",
-    )
-    roofs = [_roof(name, peak, peaks.copy_bytes) for name, peak in peaks.gemm_flops.items()]
-    layout = layout_of(
-        height=HEIGHT,
-        margin={"l": 64, "r": 16, "t": 8, "b": 52},
-        xaxis={"type": "log", "title": {"text": "FLOPs a byte"}},
-        yaxis={"type": "log", "title": {"text": "GFLOP/s"}},
-    )
-    figure = figure_of([*roofs, points], layout)
-    caption = "Primitives under what this machine was measured to do: matrix products and copies."
-    return Chart("roofline", "Roofline", caption, HEIGHT, figure)
-
-
-def _roof(name: str, peak: float, moved: float) -> Trace:
-    ridge = peak / moved
-    left, right = 0.1, max(1e4, ridge * 10)
-    return trace_of(
-        "scatter",
-        x=[left, ridge, right],
-        y=[left * moved * 1e-9, peak * 1e-9, peak * 1e-9],
-        mode="lines+text",
-        text=["", "", escape(f"{name} {peak * 1e-9:.0f} GFLOP/s")],
-        textposition="top left",
-        line={"color": "var(--muted)", "width": 1.5},
-        hoverinfo="skip",
-    )
-
-
-def _intensity(row: PrimitiveRow) -> float:
-    return (row.flops or 0.0) / (row.bytes or 1.0)
-
-
-def _rate(row: PrimitiveRow) -> float:
-    return (row.flops or 0.0) * row.calls / row.seconds
-
-
-def _hover(row: PrimitiveRow, summary: ProfileSummary) -> str:
-    lines = (
-        f"{row.primitive} {row.direction} {row.data_types}",
-        row.implementation,
-        row.problem,
-        f"{_rate(row) * 1e-9:.4g} GFLOP/s, {duration(row.seconds)} {per(summary)}",
-        row.place.module,
-    )
-    return "<br>".join(escape(line) for line in lines if line)

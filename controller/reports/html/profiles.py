@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from controller.profiles.model import Profile
 from controller.reports.html.page import Page, render
 from controller.reports.html.profile_charts import colours_of, donut, kind_name, shares_caption
-from controller.reports.profile_lines import Line, kind_lines
+from controller.reports.profile_lines import Line, kind_lines, untold_shares
 from controller.reports.profile_origin import identity_lines
 from controller.reports.profile_tables import summary_lines
 
@@ -37,23 +37,29 @@ def profiles_html(named: Sequence[Named], title: str) -> str:
                 "anchors": [chart.anchor for chart in charts],
                 "headings": ("primitive", *(name for name, _ in named)),
                 "rows": share_rows(tables),
-                "profiles": [
-                    (name, identity_lines(profile.summary) + summary_lines(profile.summary))
-                    for name, profile in named
-                ],
+                "profiles": [(name, _lines(profile)) for name, profile in named],
             },
         )
     )
 
 
+def _lines(profile: Profile) -> list[str]:
+    summary = profile.summary
+    return identity_lines(summary) + summary_lines(summary) + untold_shares(profile)
+
+
 def share_rows(tables: Sequence[Sequence[Line]]) -> list[tuple[str, list[str]]]:
     """Return a row for each kind of primitive: its name and its share in each profile.
 
-    That with the largest share anywhere comes first.
+    That with the largest share anywhere comes first. A profile without lines doesn't tell.
     """
     shares = [{line.key: line.share for line in lines} for lines in tables]
     kinds = dict.fromkeys(key for of in shares for key in of)
     order = sorted(kinds, key=lambda key: -max(of.get(key, 0.0) for of in shares))
-    return [
-        (kind_name(key), [f"{of[key]:.1%}" if key in of else "–" for of in shares]) for key in order
-    ]
+    return [(kind_name(key), [_share_text(of, key) for of in shares]) for key in order]
+
+
+def _share_text(shares: Mapping[tuple[str, ...], float], key: tuple[str, ...]) -> str:
+    if not shares:
+        return "not told"
+    return f"{shares[key]:.1%}" if key in shares else "–"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from controller.platform.terminal import visible
 from controller.profiles.model import Profile, Span
@@ -11,6 +12,8 @@ from controller.reports.profile_tables import duration
 
 GRID_US = 10
 """Parts of a microsecond that a page keeps of times."""
+MOST_ROWS: Final = 1000
+"""Rows that a page draws: the height of what a browser draws is limited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +26,12 @@ class Timeline:
     and length in 1/GRID_US µs. `rows` has the first row of each thread, and the end."""
 
 
-def timeline_of(profile: Profile) -> Timeline | None:
+def timeline_of(profile: Profile, most_rows: int = MOST_ROWS) -> Timeline | None:
     """Return a profile's timeline; None if it has none."""
-    spans = profile.timeline
-    if not spans:
+    if not profile.timeline:
         return None
-    firsts = _first_rows(spans)
+    firsts = _first_rows(profile.timeline)
+    spans = [span for span in profile.timeline if firsts[span.thread] + span.lane < most_rows]
     texts: dict[str, int] = {}
     rows = [
         [
@@ -39,12 +42,23 @@ def timeline_of(profile: Profile) -> Timeline | None:
         ]
         for s in spans
     ]
+    drawn = [*(first for first in firsts[:-1] if first < most_rows), min(firsts[-1], most_rows)]
+    caption = _caption(profile.timeline, len(spans), firsts[-1] - drawn[-1])
+    return Timeline(caption, {"texts": list(texts), "spans": rows, "rows": drawn})
+
+
+def _caption(spans: Sequence[Span], drawn: int, rows_left_out: int) -> str:
     whole = max(span.start_s + span.seconds for span in spans)
     caption = (
         f"The quickest watched step, {duration(whole)} as watched, with the batch that it loads: "
-        f"{len(spans):,} spans. Phases, then modules, operations, kernels and primitives."
+        f"{drawn:,} spans. Phases, then modules, operations, kernels and primitives."
     )
-    return Timeline(caption, {"texts": list(texts), "spans": rows, "rows": firsts})
+    if not rows_left_out:
+        return caption
+    return (
+        f"{caption} Left out: the last {rows_left_out:,} rows of threads and of what is inside, "
+        f"with {len(spans) - drawn:,} spans."
+    )
 
 
 def _first_rows(spans: Sequence[Span]) -> list[int]:

@@ -14,6 +14,8 @@ from controller.contracts.profile import ProfileSummary
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.files import KERNELS, PRIMITIVES, SUMMARY, TIMELINE, read, write
 from controller.profiles.model import Profile, Span
+from controller.profiles.timeline import MOST_SPANS
+from controller.profiles.trace import MOST_S
 from tests.support.planted_profile import profile, step
 
 
@@ -159,3 +161,31 @@ def test_a_number_that_is_missing_is_named(watched: Path, file: str, name: str) 
 def test_a_number_that_is_none_is_named(watched: Path, file: str, name: str, value: float) -> None:
     rewrite(watched, with_first(name, value), file)
     assert complaint(watched) == f'{file}: column "{name}" has values that are no numbers'
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, value) for name in ("thread", "lane") for value in (-1, -7, 4, 10_000_000)),
+        *(("start_s", value) for value in (1e305, -1e305, 2 * MOST_S)),
+        *(("seconds", value) for value in (1e305, -0.5, 2 * MOST_S)),
+    ],
+)
+def test_a_span_that_no_step_has_is_refused(watched: Path, name: str, value: float) -> None:
+    rewrite(watched, with_first(name, value), TIMELINE)
+    assert complaint(watched) == f'{TIMELINE}: column "{name}" has values that no step has'
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("lane", 3), ("thread", 2), ("start_s", -0.5), ("seconds", -1e-9)]
+)
+def test_spans_of_other_threads_and_rounded_ones_are_read(
+    watched: Path, name: str, value: float
+) -> None:
+    rewrite(watched, with_first(name, value), TIMELINE)
+    assert getattr(read(watched).timeline[0], name) == value
+
+
+def test_more_spans_than_a_timeline_has_are_refused(watched: Path) -> None:
+    rewrite(watched, lambda table: pa.concat_tables([table] * (MOST_SPANS // 3 + 1)), TIMELINE)
+    assert complaint(watched).startswith(f"{TIMELINE}: it has 20,001 spans, more than the 20,000")

@@ -183,6 +183,20 @@ def test_a_budget_tells_what_is_in_between() -> None:
     assert said[1] == "without the 8 ms above known roofs alone: 1.25 times as fast"
 
 
+@pytest.mark.parametrize("steps", [None, 3])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_budget_says_what_its_seconds_are_of(steps: int | None, threads: int) -> None:
+    """Also as JSON, which has no other place for it."""
+    summary = ProfileSummary(
+        steps=steps, op_threads=threads, validity="DISTURBED", reasons=("a core was taken",)
+    )
+    row = KernelRow(place=Place(op="aten::mm"), calls=1, self_s=0.01, total_s=0.01)
+    found = budget_of(Profile(summary=summary, kernels=(row,), primitives=()))
+    told = found.model_dump(mode="json")
+    assert (told["per_step"], told["op_threads"]) == (steps is not None, threads)
+    assert (told["validity"], told["reasons"]) == ("DISTURBED", ["a core was taken"])
+
+
 def test_a_budget_without_roofs_says_so() -> None:
     place = Place(phase="forward", op="aten::mm", kernel="aten::mm")
     profile = Profile(
@@ -193,6 +207,7 @@ def test_a_budget_without_roofs_says_so() -> None:
         primitives=(),
     )
     found = budget_of(profile)
+    assert (found.validity, found.reasons) == ("INVALID", ("not quiet",))
     assert found.faster_at_peaks is None
     reason, none = budget_lines(found, profile.summary)
     assert reason == "INVALID: not quiet"

@@ -92,6 +92,12 @@ def test_threads_have_lanes_of_their_own() -> None:
     ]
 
 
+def test_a_thread_without_spans_has_no_number() -> None:
+    marks = [event(f"{PHASE}loss", 0.1, 0.2, "user_annotation", thread=n) for n in range(3, 9)]
+    found = attribute(marked(*marks, event("aten::add", 0.2, 0.1, thread=9)))
+    assert {(s.name, s.thread) for s in found.spans} == {("step", 0), ("aten::add", 1)}
+
+
 def test_a_primitive_stays_inside_its_kernel_though_clocks_differ() -> None:
     late = event("cpu,reorder,jit:uni,undef,src:f32::blocked:ab::f0,,,8x8", 0.599, 0.3, PRIMITIVE)
     found = attribute(marked(event("aten::mm", 0.1, 0.5), late))
@@ -193,3 +199,21 @@ def test_python_s_functions_around_a_step_and_its_phases_take_no_lanes() -> None
         ("region", "Optimizer.step#SGD.step", 3),
         ("op", "aten::add_", 4),
     ]
+
+
+def test_a_page_draws_so_many_rows_and_says_what_is_left_out() -> None:
+    spans = [Span("step", "step", "", 0, 0, 0.0, 1.0)]
+    spans += [Span("op", f"t{n}", "", n, lane, 0.1, 0.1) for n in range(1, 6) for lane in range(4)]
+    made = replace(profile(step()), timeline=tuple(spans))
+    whole, cut = timeline_of(made), timeline_of(made, most_rows=7)
+    assert whole
+    assert cut
+    assert whole.data["rows"] == [0, 1, 5, 9, 13, 17, 21]
+    assert "Left out" not in whole.caption
+    assert cut.data["rows"] == [0, 1, 5, 7]
+    drawn = [row[3] for row in cut.data["spans"] if isinstance(row, list)]
+    assert drawn == [0, 1, 2, 3, 4, 5, 6]
+    assert ": 7 spans. " in cut.caption
+    assert cut.caption.endswith(
+        "Left out: the last 14 rows of threads and of what is inside, with 14 spans."
+    )

@@ -44,6 +44,24 @@ def test_a_figure_is_one_that_plotly_knows_and_that_is_json(chart: Chart) -> Non
     assert figure.layout.yaxis.gridcolor == "var(--line)"
 
 
+@pytest.mark.parametrize("label", ["z" * 200_000, "a name " * 30_000])
+def test_a_name_of_any_length_leaves_a_chart_as_high_as_a_screen(label: str) -> None:
+    chart = bars_chart("x", "X", "", [Point(label, 0.5), Point("b", 0.25)], AXIS)
+    lines = chart.figure["layout"]["yaxis"]["ticktext"][0].split("<br>")
+    assert len(lines) == 4
+    assert lines[-1].endswith("…")
+    assert max(map(len, lines)) <= 24
+    assert chart.height < 300
+    assert len(json.dumps(chart.figure)) < 10_000
+
+
+def test_a_name_that_fits_four_lines_is_whole() -> None:
+    chart = bars_chart("x", "X", "", [Point("four words a line " * 5, 0.5)], AXIS)
+    lines = chart.figure["layout"]["yaxis"]["ticktext"][0].split("<br>")
+    assert " ".join(lines) == " ".join(["four words a line"] * 5)
+    assert len(lines) == 4
+
+
 def test_a_layouts_own_attributes_are_laid_over_those_of_all() -> None:
     layout = layout_of(xaxis={"type": "log", "gridcolor": "red"}, height=3)
     assert layout["xaxis"]["fixedrange"]

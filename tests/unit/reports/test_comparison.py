@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.contracts.base import Scalar
+from controller.contracts.catalog import load_catalog
 from controller.contracts.device import DeviceKind
 from controller.contracts.errors import NotFound, UserError
 from controller.contracts.facts import Equal, FactKind, OwnFact
@@ -16,7 +17,9 @@ from controller.contracts.units import Unit
 from controller.reports.comparability import difference
 from controller.reports.comparison import compare_pairs, compare_runs
 from controller.reports.result_selection import Wanted, choose, stray_knob
+from controller.reports.sides import sides_of
 
+CATALOG = load_catalog()
 HOST: Environment = {"cpu_model": "Xeon", "kernel": "6.1", "torch": "2.13.0", "threads": 2}
 
 
@@ -82,7 +85,7 @@ def wanted(
 
 
 def test_pairs_are_compared_with_what_both_sides_share_beside() -> None:
-    found = compare_pairs([paired(1.5)], "step_time")
+    found = compare_pairs([paired(1.5)], "step_time", CATALOG)
     assert (found.a, found.b) == ("torch:precision=fp32", "torch:precision=bf16")
     assert found.ratio == pytest.approx(1.5)
     assert found.ratio_low is not None
@@ -93,6 +96,93 @@ def test_pairs_are_compared_with_what_both_sides_share_beside() -> None:
     assert (found.pairs, found.metric, found.knobs) == (12, "step_time", {"size": 256})
     assert found.value_b == pytest.approx(found.value_a / 1.5)
     assert found.environment == HOST
+
+
+def paired_knobs(
+    workload: str, a: dict[str, Scalar], b: dict[str, Scalar], ratio: float, **told: Measurement
+) -> StoredResult:
+    """Return a comparison in which side B's step takes 1 / ratio of the time."""
+    result = paired(ratio)
+    assert result.versus
+    return result.model_copy(
+        update={
+            "workload": workload,
+            "knobs": a,
+            "versus": result.versus.model_copy(update={"knobs": b}),
+            "metrics": {**result.metrics, **told},
+        }
+    )
+
+
+def test_steps_of_unlike_batches_are_compared_by_samples_per_second() -> None:
+    """B's step has twice the samples and takes 1.6 times as long: it trains faster."""
+    rate = Measurement(value=2.0, unit=Unit.IMAGES_PER_SECOND)
+    small: dict[str, Scalar] = {"batch_size": 2}
+    large: dict[str, Scalar] = {"batch_size": 4}
+    one = paired_knobs("resnet18", small, large, 1 / 1.6, throughput_a=rate)
+    found = compare_pairs([one], "step_time", CATALOG)
+    assert found.outcome == "b_faster"
+    assert found.ratio == pytest.approx(2 / 1.6)
+    assert found.ratio_low is not None
+    assert found.ratio_high is not None
+    assert found.ratio_low <= 1.25 <= found.ratio_high
+    assert (found.metric, found.unit) == ("throughput", Unit.IMAGES_PER_SECOND)
+    assert found.value_b == pytest.approx(found.value_a * 1.25)
+    assert found.verdict.startswith("B is 1.25")
+    assert found.verdict.endswith("; by images/s, since batch_size is 2 and 4")
+    assert found.other_work == ()
+    turned = compare_pairs([one], "step_time", CATALOG, (sides_of(one)[1], sides_of(one)[0]))
+    assert turned.ratio == pytest.approx(0.8)
+    assert turned.verdict.startswith("A is 1.25")
+
+
+def test_separate_runs_of_unlike_batches_are_compared_by_samples_per_second() -> None:
+    ours = [stored(seconds, batch_size=2) for seconds in (1.0, 1.01)]
+    theirs = [stored(seconds, batch_size=4) for seconds in (1.6, 1.61)]
+    found = compare_runs(ours, theirs, "step_time", CATALOG)
+    assert found.ratio == pytest.approx(1.25, rel=0.01)
+    assert (found.metric, found.unit) == ("throughput", Unit.SAMPLES_PER_SECOND)
+    assert found.value_a == pytest.approx(2, rel=0.02)
+
+
+def test_a_metric_that_is_of_no_step_is_compared_whatever_the_batch() -> None:
+    one = paired_knobs("resnet18", {"batch_size": 2}, {"batch_size": 4}, 1.5)
+    same = {"metrics": {"latency_a": one.metrics["step_time_a"]}}
+    found = compare_pairs([one.model_copy(update=same)], "latency", CATALOG)
+    assert found.metric == "latency"
+    assert found.ratio == pytest.approx(1.5)
+    assert "batch_size" not in found.verdict
+
+
+def test_other_work_is_said_in_the_verdict() -> None:
+    knobs: dict[str, Scalar] = {"image_size": 128, "num_classes": 91, "batch_size": 2}
+    larger = {**knobs, "image_size": 256, "batch_size": 4}
+    one = paired_knobs("retinanet_resnext50", knobs, larger, 0.5)
+    loud = {"validity": Validity.DISTURBED, "reasons": ("too loud",)}
+    found = compare_pairs([one.model_copy(update=loud)], "step_time", CATALOG)
+    assert found.other_work == ("image_size",)
+    assert found.verdict.endswith(
+        "; by samples/s, since batch_size is 2 and 4; other work: image_size is 128 and 256"
+        "; DISTURBED: the machine was not quiet"
+    )
+
+
+@pytest.mark.parametrize(
+    ("knob", "a", "b"),
+    [
+        ("skip_frozen", False, True),
+        ("frozen_bn", "mul_add", "fused"),
+        ("precision", "fp32", "bf16"),
+        ("memory_format", "contiguous", "channels_last"),
+        ("threads", 1, 2),
+        ("ranks", 1, 2),
+    ],
+)
+def test_how_a_step_is_computed_is_no_other_work(knob: str, a: Scalar, b: Scalar) -> None:
+    one = paired_knobs("retinanet_resnext50", {knob: a}, {knob: b}, 1.5)
+    found = compare_pairs([one], "step_time", CATALOG)
+    assert (found.other_work, found.metric) == ((), "step_time")
+    assert "other work" not in found.verdict
 
 
 def test_several_comparisons_are_taken_together_whichever_way_round() -> None:
@@ -106,11 +196,11 @@ def test_several_comparisons_are_taken_together_whichever_way_round() -> None:
         }
     )
     chosen = choose([one, other], wanted())
-    found = compare_pairs(chosen.paired, "step_time", chosen.sides)
+    found = compare_pairs(chosen.paired, "step_time", CATALOG, chosen.sides)
     assert found.ratio == pytest.approx(1.5)
     assert (found.pairs, found.runs) == (24, ("1", "2"))
     turned = choose([one, other], wanted("torch:precision=bf16", "torch:precision=fp32"))
-    back = compare_pairs(turned.paired, "step_time", turned.sides)
+    back = compare_pairs(turned.paired, "step_time", CATALOG, turned.sides)
     assert back.ratio == pytest.approx(1 / 1.5)
     assert back.a == "torch:precision=bf16"
 
@@ -118,12 +208,12 @@ def test_several_comparisons_are_taken_together_whichever_way_round() -> None:
 def test_separate_runs_are_compared_by_their_medians() -> None:
     ours = [stored(1.0), stored(1.02)]
     theirs = [stored(0.5, precision="bf16"), stored(0.51, precision="bf16")]
-    found = compare_runs(ours, theirs, "step_time")
+    found = compare_runs(ours, theirs, "step_time", CATALOG)
     assert found.ratio == pytest.approx(2.0)
     assert (found.pairs, found.b) == (0, "torch:precision=bf16")
     assert found.verdict.startswith("B is 2.00× faster")
     assert found.asked_width is None
-    assert compare_runs(ours[:1], theirs, "step_time").ratio_low is None
+    assert compare_runs(ours[:1], theirs, "step_time", CATALOG).ratio_low is None
 
 
 def test_interleaved_results_are_preferred_and_only_valid_ones_taken() -> None:
@@ -139,11 +229,11 @@ def test_a_disturbed_pair_is_taken_only_without_a_valid_one_and_its_verdict_says
     loud = paired().model_copy(update={"validity": Validity.DISTURBED, "reasons": ("too loud",)})
     assert choose([loud, paired()], wanted()).paired == (paired(),)
     assert choose([loud], wanted()).paired == (loud,)
-    found = compare_pairs([loud], "step_time")
+    found = compare_pairs([loud], "step_time", CATALOG)
     assert (found.validity, found.reasons) == (Validity.DISTURBED, ("too loud",))
     assert found.verdict.endswith("; DISTURBED: the machine was not quiet")
     broken = loud.model_copy(update={"validity": Validity.INVALID})
-    assert compare_pairs([loud, broken], "step_time").validity is Validity.INVALID
+    assert compare_pairs([loud, broken], "step_time", CATALOG).validity is Validity.INVALID
 
 
 def test_disturbed_runs_are_not_compared() -> None:

@@ -90,7 +90,7 @@ def test_a_ratio_of_three_hours_is_as_uncertain_as_the_hours_make_it() -> None:
     assert row.ratio_low < 20, "each draw alone is certain to 1 %"
     assert row.ratio_high > 31
     assert (row.pairs, len(row.draws), row.copy_gbps) == (36, 3, 12.0)
-    assert "3 draws: 20.0× to 31.0×" in speed_up(row)
+    assert "3 draws: 20.00× to 31.00×" in speed_up(row)
     table = StringIO()
     Console(file=table, width=400).print(kernel_table([row]))
     for said in ("8.0 to 14.0", "03-02 12:00 to 03-02 21:00", "67%, baseline 2%"):
@@ -99,8 +99,26 @@ def test_a_ratio_of_three_hours_is_as_uncertain_as_the_hours_make_it() -> None:
 
 def test_one_draw_stays_what_it_is_with_the_conditions_of_its_minute() -> None:
     assert combined([measured(31.0)]) == [measured(31.0)]
-    assert speed_up(measured(31.0)) == "31.0× [30.7, 31.3]"
-    assert speed_up(measured(31.0, changes={"ratio_low": None, "ratio_high": None})) == "31.0×"
+    assert speed_up(measured(31.0)) == "31.00× [30.69, 31.31]"
+    assert speed_up(measured(31.0, changes={"ratio_low": None, "ratio_high": None})) == "31.00×"
+
+
+@pytest.mark.parametrize(
+    ("low", "ratio", "high", "said"),
+    [
+        (0.953, 0.957, 0.962, "0.957× [0.953, 0.962]"),
+        (1.038, 1.043, 1.047, "1.043× [1.038, 1.047]"),
+        (0.041, 0.043, 0.045, "0.043× [0.041, 0.045]"),
+    ],
+)
+def test_a_speed_up_has_the_places_that_its_interval_deserves(
+    low: float, ratio: float, high: float, said: str
+) -> None:
+    row = measured(ratio, changes={"ratio_low": low, "ratio_high": high})
+    assert speed_up(row) == said
+    draws = (*row.draws, *measured(ratio + 0.002, 1).draws)
+    several = speed_up(row.model_copy(update={"draws": draws}))
+    assert several == f"{said}, 2 draws: {ratio:.3f}× to {ratio + 0.002:.3f}×"
 
 
 @pytest.mark.parametrize(

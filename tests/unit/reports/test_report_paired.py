@@ -92,6 +92,18 @@ def test_a_report_of_invalid_comparisons_alone_says_so() -> None:
     assert "Nothing VALID was measured." in html
 
 
+def test_pairs_of_unlike_batches_are_drawn_as_the_verdict_tells_them() -> None:
+    """B's step has four times the samples and takes half the time."""
+    of = paired()
+    assert of.versus
+    candidate = of.versus.model_copy(update={"knobs": {"batch_size": 8}})
+    view = view_of([of.model_copy(update={"knobs": {"batch_size": 2}, "versus": candidate})])
+    (compared,) = view.compared
+    assert compared.ratio.value == pytest.approx(8.0)
+    assert {point.ratio for point in compared.points} == {8.0}
+    assert compared.verdict.endswith("; by samples/s, since batch_size is 2 and 8")
+
+
 WARM = (3.0, 2.8, *(2.0 + 0.01 * (n % 3) for n in range(14)))
 
 

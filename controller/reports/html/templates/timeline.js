@@ -2,6 +2,7 @@
 // Draws the timeline: what ran when in a step. Times are in tenths of a microsecond.
 (() => {
   const ROW = 20; // px
+  const MOST_PIXELS = 32000; // of a canvas' height: browsers leave higher ones blank, without a word
   const LEAST = 50; // shortest time in sight: 5 µs
   const [KIND, NAME, DETAIL, LINE, START, LENGTH] = [0, 1, 2, 3, 4, 5];
   const { texts, spans, rows } = JSON.parse(document.getElementById("timeline-data").textContent);
@@ -15,14 +16,21 @@
   spans.forEach((span) => lines[span[LINE]].push(span));
   let from = 0, to = end, chosen = null, matches = null, found = [];
 
-  const time = (tenths) => (tenths >= 1e4 ? `${(tenths / 1e4).toPrecision(4)} ms` : `${tenths / 10} µs`);
+  const time = (tenths) => (tenths >= 1e7 ? `${(tenths / 1e7).toFixed(3)} s`
+    : tenths >= 1e4 ? `${(tenths / 1e4).toPrecision(4)} ms` : `${tenths / 10} µs`);
+  // To a tenth of a microsecond, however late: it tells what was before what.
+  const moment = (tenths) => (tenths >= 1e7 ? `${(tenths / 1e7).toFixed(7)} s`
+    : tenths >= 1e4 ? `${(tenths / 1e4).toFixed(4)} ms` : `${tenths / 10} µs`);
+  // Names that are written from right to left leave the numbers beside them in their order.
+  const isolated = (text) => Object.assign(document.createElement("bdi"), { textContent: text });
   const ink = (name) => getComputedStyle(canvas).getPropertyValue(name);
   const hue = (text) => [...text].reduce((sum, char) => (sum * 31 + char.codePointAt(0)) % 360, 7);
   const isDark = () => matchMedia("(prefers-color-scheme: dark)").matches
     ? document.documentElement.dataset.theme !== "light" : document.documentElement.dataset.theme === "dark";
 
   const draw = () => {
-    const width = canvas.clientWidth, height = rows.at(-1) * ROW, scale = devicePixelRatio || 1;
+    const width = canvas.clientWidth, height = rows.at(-1) * ROW;
+    const scale = Math.min(devicePixelRatio || 1, MOST_PIXELS / height);
     canvas.width = Math.round(width * scale);
     canvas.height = Math.round(height * scale);
     context.setTransform(scale, 0, 0, scale, 0, 0);
@@ -86,10 +94,15 @@
   const all = () => look(0, end);
   const choose = (span) => {
     chosen = span;
-    told.textContent = span
-      ? [`${texts[span[KIND]]} ${texts[span[NAME]]}`, `${time(span[LENGTH])} from ${time(span[START])}`, texts[span[DETAIL]]]
-          .filter(Boolean).join(" · ")
-      : "Nothing chosen.";
+    if (span) {
+      const detail = texts[span[DETAIL]];
+      told.replaceChildren(
+        `${texts[span[KIND]]} `, isolated(texts[span[NAME]]),
+        ` · ${time(span[LENGTH])} from ${moment(span[START])}`, ...(detail ? [" · ", isolated(detail)] : []),
+      );
+    } else {
+      told.textContent = "Nothing chosen.";
+    }
     if (span && (span[START] + span[LENGTH] < from || span[START] > to)) {
       look(span[START] + span[LENGTH] / 2 - (to - from) / 2, to - from);
     }
