@@ -69,8 +69,22 @@ def handle(wanted: KernelBench, replies: Replies) -> None:
         replies.progress(f"without baselines by torch.compile: {MISSING}")
     kind = KernelCheck if wanted.verb == "check" else KernelRow
     for variant in chosen:
-        for answer in _worker(wanted, variant, replies).stream(wanted, kind):
-            replies.answer(answer)
+        pass_on(_worker(wanted, variant, replies), wanted, kind, replies)
+
+
+def pass_on(
+    worker: Helper, wanted: KernelBench, kind: type[KernelCheck | KernelRow], replies: Replies
+) -> None:
+    """Pass on a worker's answers; raises UserError if there is none.
+
+    Code of the user may end the worker by itself, with any exit status.
+    """
+    answered = False
+    for answer in worker.stream(wanted, kind):
+        replies.answer(answer)
+        answered = True
+    if not answered:
+        raise worker.error("its process ended without an answer")
 
 
 def _worker(wanted: KernelBench, variant: str, replies: Replies) -> Helper:

@@ -15,9 +15,10 @@ from statistics import median, quantiles
 
 import torch
 
+from agents.backends.own_speed import product_flops
 from agents.host.cpu import read_cpuinfo
 from agents.host.cpu_watch import CpuWatch
-from agents.host.disturbance import objections, validity_of
+from agents.host.disturbance import OWN_SPEED, objections, speed_objections, validity_of
 from agents.pairing.interleave import ComparisonState, Plan, interleave
 from controller.contracts.kernels import KernelDraw, KernelRow
 from controller.contracts.pair import Pair
@@ -28,8 +29,9 @@ from kernels.bench.case import Case, Differentiated, Direction, Work
 
 BATCH_S = 0.15
 COPIES = 11
-PRODUCT = 512
-"""Side of the square matrices that tell what arithmetic the machine can do at a minute."""
+JUDGED_COPY_S = 1e-3
+"""A shorter copy is not judged: it stays in the caches, and the call itself is a part of it."""
+BESIDE = "before and after what was timed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,8 @@ def compare(
         sides = TimedWork(other, direction), TimedWork(case.kernel, direction)
         state = asyncio.run(interleave(*sides, plan))
     around = (before, conditions(moved))
-    draw = _draw(state, moved, around, objections(watch.timed, policy), policy)
+    disturbed = (*objections(watch.timed, policy), *own_speed_objections(around, moved, policy))
+    draw = _draw(state, moved, around, disturbed, policy)
     memory = extra_memory(case.kernel)
     better = times_better(state.ratio, Unit.SECONDS)
     theirs, mine = percentiles(steady(state))
@@ -117,21 +120,40 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What the machine can do at a minute, in seconds of work that is always the same."""
+    """What the machine can do at a minute, of work that is always the same."""
 
     copies_s: tuple[float, ...]
-    products_s: tuple[float, ...]
+    gflops: float
+    """10⁹ FLOPs a second of an fp32 matrix product."""
 
 
 def conditions(moved_bytes: int) -> Conditions:
     """Time copies that read and write so many bytes together, and matrix products."""
     source = torch.zeros(max(1, moved_bytes // 2), dtype=torch.uint8)
     target = torch.zeros_like(source)
-    a, b = torch.ones(PRODUCT, PRODUCT), torch.ones(PRODUCT, PRODUCT)
-    product = a @ b  # warm
     return Conditions(
         tuple(seconds(lambda: target.copy_(source)) for _ in range(COPIES)),
-        tuple(seconds(lambda: torch.mm(a, b, out=product)) for _ in range(COPIES)),
+        product_flops("fp32") / 1e9,
+    )
+
+
+def own_speed_objections(
+    around: Sequence[Conditions], moved_bytes: int, policy: Policy
+) -> tuple[str, ...]:
+    """Return that the machine's own speed changed from before to after, if it did.
+
+    The quickest copies are compared: one that was interrupted says nothing of the speed.
+    """
+    products = speed_objections([one.gflops for one in around], BESIDE, policy)
+    quickest = [min(one.copies_s) for one in around]
+    most = policy.host.most_speed_change if policy.host else None
+    if most is None or min(quickest) < JUDGED_COPY_S or min(quickest) >= (1 - most) * max(quickest):
+        return products
+    slow, fast = (moved_bytes / copy_s / 1e9 for copy_s in (max(quickest), min(quickest)))
+    allowed = f"policy {policy.name} allows {most:.0%} less than the fastest"
+    return (
+        *products,
+        f"{OWN_SPEED}: a copy ran at {slow:.4g} to {fast:.4g} GB/s {BESIDE}; {allowed}",
     )
 
 
@@ -144,13 +166,12 @@ def _draw(
 ) -> KernelDraw:
     """Return a measurement with the conditions before and after it, and what disturbed it."""
     copy_s = median(s for one in around for s in one.copies_s)
-    product_s = median(s for one in around for s in one.products_s)
     return KernelDraw(
         measured_at=datetime.now(UTC),
         ratios=tuple(median(pair.a) / median(pair.b) for pair in steady(state)),
         ratio=times_better(state.ratio, Unit.SECONDS).value,
         copy_gbps=moved_bytes / copy_s / 1e9,
-        matmul_gflops=2 * PRODUCT**3 / product_s / 1e9,
+        matmul_gflops=median(one.gflops for one in around),
         validity=validity_of((), disturbed, policy),
         reasons=disturbed,
     )

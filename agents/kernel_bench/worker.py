@@ -6,10 +6,13 @@ It serves a KernelBench.
 from __future__ import annotations
 
 import os
+import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import cast
 
 import torch
+from torch import Tensor
 
 from agents.host.compiler import compiler, require_private_headers
 from agents.host.cpu_watch import CpuWatch
@@ -21,9 +24,12 @@ from controller.contracts.kernels import KernelBench, KernelCheck, KernelRow
 from controller.contracts.policy import load_policy
 from controller.platform.helper_main import Replies, serve
 from kernels.bench.case import COMPILED, Case, Work
-from kernels.bench.comparator import ComparatorUnusable, load
+from kernels.bench.comparator import ComparatorUnusable, guarded, load, unlike
 from kernels.bench.registry import operators
 from kernels.library import capabilities
+
+REMEDY = "Give a function of logits and targets that returns the sum of all losses."
+"""What to do about an implementation that fails or does other work."""
 
 
 def cases(wanted: KernelBench) -> Iterator[tuple[Identity, Case]]:
@@ -37,21 +43,51 @@ def cases(wanted: KernelBench) -> Iterator[tuple[Identity, Case]]:
                     yield identity, with_passes(operator.case(dtype, shape), identity)
 
 
-def found(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
-    """Yield the checks or measurements."""
+def found(wanted: KernelBench, seed: str) -> Iterator[KernelCheck | KernelRow]:
+    """Yield the checks or measurements.
+
+    seed: of the random order within pairs; another one for each draw, else all draws have the same
+    order, and what it favours, it favours in all of them.
+    """
     own_cores()
-    plan = Plan(width=wanted.width, time_limit_s=wanted.time_limit_s, seed="0", batch_s=BATCH_S)
-    policy = load_policy(wanted.policy)
     for identity, case in cases(wanted):
         if wanted.verb == "check":
             yield check(identity, case)
         elif wanted.against:
-            comparator = comparator_of(case, identity, wanted.against)
-            yield compare(identity, case, wanted.against, comparator, plan, policy, CpuWatch())
+            yield against(wanted, identity, case, wanted.against, seed)
         else:
             for baseline in measurable(case):
-                other = case.baselines[baseline]
-                yield compare(identity, case, baseline, other, plan, policy, CpuWatch())
+                yield row(wanted, identity, case, baseline, case.baselines[baseline], seed)
+
+
+def row(
+    wanted: KernelBench, identity: Identity, case: Case, baseline: str, other: Work, seed: str
+) -> KernelRow:
+    """Return the comparison with other work, which is called `baseline`."""
+    plan = plan_of(wanted, identity, case.shape, baseline, seed)
+    return compare(identity, case, baseline, other, plan, load_policy(wanted.policy), CpuWatch())
+
+
+def plan_of(wanted: KernelBench, identity: Identity, shape: str, baseline: str, seed: str) -> Plan:
+    """Return when a comparison stops, and the seed of its order: the draw's and the row's own."""
+    of = identity.op, identity.dtype, shape, identity.variant, identity.direction, baseline
+    return Plan(
+        width=wanted.width,
+        time_limit_s=wanted.time_limit_s,
+        seed="/".join((seed, *of)),
+        batch_s=BATCH_S,
+    )
+
+
+def against(
+    wanted: KernelBench, identity: Identity, case: Case, named: str, seed: str
+) -> KernelRow:
+    """Return the comparison with a user's implementation; raises UserError if it fails."""
+    other = comparator_of(case, identity, named)
+    try:
+        return row(wanted, identity, case, named, other, seed)
+    except ComparatorUnusable as error:
+        raise raised_by(case, identity, named, error) from error
 
 
 def with_passes(case: Case, identity: Identity) -> Case:
@@ -65,7 +101,7 @@ def with_passes(case: Case, identity: Identity) -> Case:
 
 def comparator_of(case: Case, identity: Identity, named: str) -> Work:
     """Return the same work as done by a user's implementation; raises UserError if it isn't."""
-    tried = f"compare {identity.op} ({identity.dtype}) with {named}"
+    tried = tried_with(identity, named)
     if case.comparator is None:
         remedy = "Choose sigmoid_focal_loss or sigmoid_focal_loss_from_labels."
         raise UserError(tried, "this operator has no form for others", remedy)
@@ -74,20 +110,33 @@ def comparator_of(case: Case, identity: Identity, named: str) -> Work:
     except ComparatorUnusable as error:
         remedy = "Name FILE.py:FUNCTION, MODULE:FUNCTION or FILE.so:NAMESPACE::OP."
         raise UserError(tried, str(error), remedy) from error
-    remedy = "Give a function of logits and targets that returns the sum of all losses."
-    if unlike := comparator.objections():
-        raise UserError(tried, f"it does other work: {'; '.join(unlike)}", remedy)
+    if few := comparator.objections():
+        raise UserError(tried, f"it does other work: {'; '.join(few)}", REMEDY)
     if "torch._dynamo" in sys.modules:
         # Else what torch.compile made of the few rows above is compiled again for any number of
         # rows, while our own baselines are compiled for theirs.
         torch._dynamo.reset()
+    work = guarded(comparator.work)
     try:
-        comparator.work()
-    except Exception as error:  # whatever a user's function raises
-        raise UserError(
-            tried, f"of {case.shape}, it raised {type(error).__name__}: {error}", remedy
-        ) from error
-    return comparator.work
+        theirs = cast("Sequence[Tensor]", work())
+    except ComparatorUnusable as error:
+        raise raised_by(case, identity, named, error) from error
+    # The check above is of few rows: what is timed has to be right, too.
+    if whole := unlike(identity.dtype, theirs, cast("Sequence[Tensor]", case.kernel())):
+        seen = f"of {case.shape}, it does other work: {'; '.join(whole)}"
+        raise UserError(tried, seen, REMEDY)
+    return work
+
+
+def tried_with(identity: Identity, named: str) -> str:
+    """Return what is tried with a user's implementation, as an error has it."""
+    return f"compare {identity.op} ({identity.dtype}) with {named}"
+
+
+def raised_by(case: Case, identity: Identity, named: str, error: ComparatorUnusable) -> UserError:
+    """Return the error for what a user's implementation raised on the inputs that are timed."""
+    seen = f"of {case.shape}, it raised {error}"
+    return UserError(tried_with(identity, named), seen, REMEDY)
 
 
 def measurable(case: Case) -> list[str]:
@@ -112,8 +161,8 @@ def handle(wanted: KernelBench, replies: Replies) -> None:
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     if wanted.verb == "bench" and compiler() is not None:
         require_private_headers("kernels bench")
-    for row in found(wanted):
-        replies.answer(row)
+    for answer in found(wanted, secrets.token_hex(8)):
+        replies.answer(answer)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,13 @@ reference."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from agents.backends.protocol import TrainingBackend
 from agents.host.compiler import require_compiler
-from agents.host.disturbance import CpuWatch, environment_of, validity_of
+from agents.host.disturbance import OWN_SPEED, CpuWatch, environment_of, validity_of
 from agents.host.disturbance import objections as disturbances
 from agents.kernel_bench.measure import BATCH_S, Identity, compare
 from agents.pairing.interleave import Plan
@@ -33,12 +35,42 @@ def run(
 
     Raises WorkerFault, blame user, without the C++ compiler that a baseline needs.
     """
-    plan = Plan(
+    return measured(workload, backend, knobs, on_progress, secrets.token_hex(8))
+
+
+def run_in_folder(
+    workload: KernelWorkload,
+    backend: TrainingBackend,
+    knobs: Mapping[str, Scalar],
+    on_progress: Callable[[Progress], None],
+    folder: Path,
+) -> Result:
+    """Do the same as `run`, with the seed of this attempt.
+
+    folder: of the attempt's files, named by run and attempt, which seed the order within pairs as
+    in a paired comparison. Nothing is kept there.
+    """
+    return measured(workload, backend, knobs, on_progress, "/".join(folder.parts[-2:]))
+
+
+def plan_of(knobs: Mapping[str, Scalar], baseline: str, seed: str) -> Plan:
+    """Return when the comparison with a baseline stops, and the seed of its order."""
+    return Plan(
         width=float(knobs["kernel_width"]),
         time_limit_s=float(knobs["kernel_time_limit"]),
-        seed="0",
+        seed=f"{seed}/{baseline}",
         batch_s=BATCH_S,
     )
+
+
+def measured(
+    workload: KernelWorkload,
+    backend: TrainingBackend,
+    knobs: Mapping[str, Scalar],
+    on_progress: Callable[[Progress], None],
+    seed: str,
+) -> Result:
+    """Return the result of an operator; seed: of the random order within pairs."""
     case = workload.case()
     wanted = _baselines(case, compiled=bool(knobs["compiled_baseline"]))
     broken = tuple(f"{workload.op}: {objection}" for objection in case.objections())
@@ -46,11 +78,10 @@ def run(
     identity = Identity(workload.op, workload.dtype, workload.in_use.variant)
     rows = []
     for number, baseline in enumerate(wanted, start=1):
-        rows.append(
-            compare(identity, case, baseline, case.baselines[baseline], plan, policy, watch)
-        )
+        plan, other = plan_of(knobs, baseline, seed), case.baselines[baseline]
+        rows.append(compare(identity, case, baseline, other, plan, policy, watch))
         on_progress(Progress(phase="measuring", done=number, total=len(wanted)))
-    disturbed = disturbances(watch.timed, policy)
+    disturbed = disturbances(watch.timed, policy) + own_speed_changes(rows)
     return Result(
         validity=validity_of(broken, disturbed, policy),
         reasons=broken + disturbed,
@@ -64,6 +95,12 @@ def run(
             "kernel_variant": workload.in_use.variant,
         },
     )
+
+
+def own_speed_changes(rows: list[KernelRow]) -> tuple[str, ...]:
+    """Return each change of the machine's own speed, which no watch of the cores sees."""
+    reasons = (reason for row in rows for draw in row.draws for reason in draw.reasons)
+    return tuple(dict.fromkeys(reason for reason in reasons if reason.startswith(OWN_SPEED)))
 
 
 def _baselines(case: Case, *, compiled: bool) -> list[str]:

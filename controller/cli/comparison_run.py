@@ -91,5 +91,6 @@ def _outcome(sweep_id: str) -> ComparisonRun:
         told = (f"{f.shown_device}: {f.blame}: {f.message}" for f in failures)
         last = f"nothing was compared; see: benchfarm sweep status {sweep_id}"
         return ComparisonRun(sweep_id, None, (*told, last))
-    metric = load_catalog().scenarios[results[0].scenario].metric
-    return ComparisonRun(sweep_id, compare_pairs(used(results), metric))
+    catalog = load_catalog()
+    metric = catalog.scenarios[results[0].scenario].metric
+    return ComparisonRun(sweep_id, compare_pairs(used(results), metric, catalog))

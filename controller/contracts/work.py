@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from controller.contracts.base import Scalar, digest
 from controller.contracts.catalog import Catalog
 from controller.contracts.manifests import Knob
 from controller.contracts.records import PRECISION_KNOBS
+from controller.contracts.sweep import Side
 
+BATCH_SIZE: Final = "batch_size"
+"""The knob of a workload that says how many samples a step has."""
 KEY_LENGTH = 8
 """Hex digits of a work's key: a farm measures far fewer than 10,000 works."""
 
@@ -52,6 +55,30 @@ def work_of(
     kinds = dict(told or {})
     problem = tuple((n, _as(kinds.get(n), knobs[n])) for n in chosen if n not in PRECISION_KNOBS)
     return Work(workload, scenario, problem)
+
+
+def other_work(
+    catalog: Catalog, workload: str, scenario: str, a: Side, b: Side
+) -> dict[str, tuple[Scalar, Scalar]]:
+    """Return the knobs by which two sides of a comparison do other work, with both values.
+
+    A workload's switches change how a step is computed and never what; comparing them is what
+    comparisons are for. Its batch size is none of these knobs either: steps of unlike batches are
+    compared by samples per second. Nothing is known of a workload that the catalogue no longer has.
+    """
+    own = catalog.workloads.get(workload)
+    if own is None:
+        return {}
+    how = {*own.switches, *({BATCH_SIZE} & own.knobs.keys())}
+    one, other = (
+        dict(work_of(catalog, workload, scenario, side.stack, side.knobs).problem)
+        for side in (a, b)
+    )
+    return {
+        name: (value, other[name])
+        for name, value in one.items()
+        if name in other and other[name] != value and name not in how
+    }
 
 
 def _work_knobs(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from controller.contracts.base import Contract, Scalar
+from controller.contracts.base import Contract, Scalar, scalar_text
+from controller.contracts.catalog import Catalog
 from controller.contracts.device import DeviceKind
 from controller.contracts.pair import Pair
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Environment, Validity, worst
 from controller.contracts.sweep import Side, side_labels
 from controller.contracts.units import Unit
+from controller.contracts.work import BATCH_SIZE, other_work
 from controller.reports.sides import side_of, sides_of
 from controller.reports.verdict import ComparisonOutcome, outcome_of, verdict
 from controller.stats.medians import Ratio, Runs, ratio_of_medians, spread
@@ -21,6 +24,11 @@ DISTURBED: Final = "; DISTURBED: the machine was not quiet"
 """What is added to a verdict; both sides were measured in turns under the same disturbance."""
 
 
+STEP_TIME: Final = "step_time"
+THROUGHPUT: Final = "throughput"
+"""What is compared in place of the time of a step if the two sides' steps have unlike batches."""
+
+
 class Comparison(Contract):
     """The comparison of two sides; the format of `compare --json`, see docs/comparison.md."""
 
@@ -28,6 +36,7 @@ class Comparison(Contract):
     b: str
     """The sides, named by their stacks and the knobs that differ."""
     metric: str
+    """The scenario's; `throughput` for steps of unlike batches."""
     ratio: float
     """How many times better B is than A."""
     ratio_low: float | None
@@ -40,6 +49,8 @@ class Comparison(Contract):
     outcome: ComparisonOutcome
     verdict: str
     """The outcome as a sentence."""
+    other_work: tuple[str, ...] = ()
+    """Knobs by which the sides don't compute the same, so that their speeds say little."""
     workload: str
     scenario: str
     device: tuple[str, ...]
@@ -62,7 +73,10 @@ class Comparison(Contract):
 
 
 def compare_pairs(
-    results: Sequence[StoredResult], metric: str, sides: tuple[Side, Side] | None = None
+    results: Sequence[StoredResult],
+    metric: str,
+    catalog: Catalog,
+    sides: tuple[Side, Side] | None = None,
 ) -> Comparison:
     """Compare two sides by paired results; without `sides`, take those of the first result.
 
@@ -75,61 +89,111 @@ def compare_pairs(
     ratio = Ratio(found.value, (found.low, found.high) if found.bounded else None)
     pairs = [pair for session in sessions for pair in session]
     samples = [pair.a for pair in pairs], [pair.b for pair in pairs]
-    return _comparison(results, (a, b), metric, unit, samples, ratio, found.pairs)
+    measured = _Measured(metric, unit, samples, ratio, found.pairs)
+    return _comparison(results, (a, b), measured, catalog)
 
 
 def compare_runs(
-    ours: Sequence[StoredResult], theirs: Sequence[StoredResult], metric: str
+    ours: Sequence[StoredResult], theirs: Sequence[StoredResult], metric: str, catalog: Catalog
 ) -> Comparison:
     """Compare two sides by results of separate runs."""
     unit = ours[0].metrics[metric].unit
     samples = _samples(ours, metric), _samples(theirs, metric)
     over, under = samples if unit.lower_is_better else samples[::-1]
     sides = side_of(ours[0]), side_of(theirs[0])
-    ratio = ratio_of_medians(over, under)
-    return _comparison((*ours, *theirs), sides, metric, unit, samples, ratio, 0)
+    measured = _Measured(metric, unit, samples, ratio_of_medians(over, under), pairs=0)
+    return _comparison((*ours, *theirs), sides, measured, catalog)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What was measured of two sides, and how many times better B is."""
+
+    metric: str
+    unit: Unit
+    samples: tuple[Runs, Runs]
+    ratio: Ratio
+    pairs: int
+
+
+def batches_of(sides: tuple[Side, Side], metric: str) -> tuple[int, int] | None:
+    """Return the samples in a step of each side; None if steps are not compared, or are alike."""
+    a, b = (side.knobs.get(BATCH_SIZE) for side in sides)
+    if metric != STEP_TIME or not isinstance(a, int) or not isinstance(b, int) or a == b:
+        return None
+    return a, b
+
+
+def _by_samples(found: _Measured, batches: tuple[int, int], unit: Unit) -> _Measured:
+    """Return what was measured of steps with unlike batches as samples per second."""
+    factor = batches[1] / batches[0]
+    ends = found.ratio.interval
+    interval = None if ends is None else (ends[0] * factor, ends[1] * factor)
+    a, b = (
+        [tuple(batch / seconds for seconds in run) for run in runs]
+        for batch, runs in zip(batches, found.samples, strict=True)
+    )
+    ratio = Ratio(found.ratio.value * factor, interval)
+    return _Measured(THROUGHPUT, unit, (a, b), ratio, found.pairs)
+
+
+def _rate_unit(result: StoredResult) -> Unit:
+    """Return the unit in which a workload's throughput is told: images per second, say."""
+    told = result.metrics.get(THROUGHPUT) or result.metrics.get(f"{THROUGHPUT}_a")
+    return told.unit if told else Unit.SAMPLES_PER_SECOND
 
 
 def _comparison(
-    results: Sequence[StoredResult],
-    sides: tuple[Side, Side],
-    metric: str,
-    unit: Unit,
-    samples: tuple[Runs, Runs],
-    ratio: Ratio,
-    pairs: int,
+    results: Sequence[StoredResult], sides: tuple[Side, Side], found: _Measured, catalog: Catalog
 ) -> Comparison:
     first, (a, b) = results[0], side_labels(*sides)
-    low, high = ratio.interval or (None, None)
+    if batches := batches_of(sides, found.metric):
+        found = _by_samples(found, batches, _rate_unit(first))
+    other = other_work(catalog, first.workload, first.scenario, *sides)
+    low, high = found.ratio.interval or (None, None)
     validity = worst(result.validity for result in results)
     # The most precise of several: none of them is said to have been less demanding.
     asked = min((r.versus.width for r in results if r.versus), default=None)
     return Comparison(
         a=a,
         b=b,
-        metric=metric,
-        ratio=ratio.value,
+        metric=found.metric,
+        ratio=found.ratio.value,
         ratio_low=low,
         ratio_high=high,
-        pairs=pairs,
+        pairs=found.pairs,
         asked_width=asked,
-        outcome=outcome_of(ratio, asked),
-        verdict=f"{verdict(ratio, asked)}{DISTURBED if validity is Validity.DISTURBED else ''}",
+        outcome=outcome_of(found.ratio, asked),
+        verdict=verdict(found.ratio, asked) + _remarks(found.unit, batches, other, validity),
+        other_work=tuple(other),
         workload=first.workload,
         scenario=first.scenario,
         device=_distinct(result.device for result in results),
         device_names=_distinct(result.shown_device for result in results),
         device_kind=_distinct(result.device_kind for result in results),
         virtual=any(result.virtual for result in results),
-        unit=unit,
-        value_a=spread(samples[0]).median,
-        value_b=spread(samples[1]).median,
+        unit=found.unit,
+        value_a=spread(found.samples[0]).median,
+        value_b=spread(found.samples[1]).median,
         knobs=_agreed([side.knobs for side in sides]),
         validity=validity,
         reasons=_distinct(reason for result in results for reason in result.reasons),
         runs=_distinct(result.run_id for result in results),
         environment=_agreed([result.environment for result in results]),
     )
+
+
+def _remarks(
+    unit: Unit,
+    batches: tuple[int, int] | None,
+    other: Mapping[str, tuple[Scalar, Scalar]],
+    validity: Validity,
+) -> str:
+    """Return what a verdict says beyond the ratio."""
+    by = f"; by {unit}, since {BATCH_SIZE} is {batches[0]} and {batches[1]}" if batches else ""
+    knobs = (f"{n} is {scalar_text(a)} and {scalar_text(b)}" for n, (a, b) in other.items())
+    unlike = f"; other work: {', '.join(knobs)}" if other else ""
+    return f"{by}{unlike}{DISTURBED if validity is Validity.DISTURBED else ''}"
 
 
 def _oriented(result: StoredResult, a: Side) -> Sequence[Pair]:

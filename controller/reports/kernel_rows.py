@@ -11,6 +11,8 @@ from rich.table import Table
 
 from controller.contracts.kernels import KernelDraw, KernelRow
 from controller.contracts.result import Validity, used, worst
+from controller.reports.verdict import bounds, times
+from controller.stats.medians import Ratio
 from controller.stats.pairs import sessions_interval
 
 _MEDIANS = (
@@ -117,14 +119,16 @@ def kernel_table(rows: Iterable[KernelRow]) -> Table:
 
 def speed_up(row: KernelRow) -> str:
     """Return the ratio of a row with its interval, and the range of the draws that it is from."""
-    if row.ratio_low is None or row.ratio_high is None:
-        said = f"{row.ratio:.1f}×"
-    else:
-        said = f"{row.ratio:.1f}× [{row.ratio_low:.1f}, {row.ratio_high:.1f}]"
-    ratios = [draw.ratio for draw in used(row.draws)]
-    if len(ratios) == 1:
+    bounded = row.ratio_low is not None and row.ratio_high is not None
+    interval = (row.ratio_low or 0.0, row.ratio_high or 0.0) if bounded else None
+    ratio = Ratio(row.ratio, interval)
+    said = f"{times(ratio)} {bounds(ratio)}".rstrip()
+    draws = [draw.ratio for draw in used(row.draws)]
+    if len(draws) == 1:
         return said
-    return f"{said}, {len(ratios)} draws: {min(ratios):.1f}× to {max(ratios):.1f}×"
+    # With as many places as the ratio.
+    least, most = (times(Ratio(end, interval)) for end in (min(draws), max(draws)))
+    return f"{said}, {len(draws)} draws: {least} to {most}"
 
 
 def validity_said(row: KernelRow) -> str:

@@ -27,5 +27,5 @@ def compare_stored(
         raise UserError("compare stored results", unlike, remedy)
     metric = catalog.scenarios[wanted.scenario].metric
     if chosen.paired:
-        return compare_pairs(chosen.paired, metric, chosen.sides), unlike
-    return compare_runs(chosen.a, chosen.b, metric), unlike
+        return compare_pairs(chosen.paired, metric, catalog, chosen.sides), unlike
+    return compare_runs(chosen.a, chosen.b, metric, catalog), unlike

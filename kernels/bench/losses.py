@@ -18,8 +18,8 @@ from kernels.bench.case import (
     Work,
     bytes_of,
     compiled,
-    differ,
 )
+from kernels.bench.comparator import ComparatorUnusable, unlike, users_code
 from kernels.reference import focal_loss as reference
 
 ROWS, CLASSES = 120_087, 264
@@ -31,10 +31,6 @@ CHECKED_ROWS = 4003
 LOSS_ERROR = {"fp32": 1e-6, "bf16": 1e-4}
 """Bounds of the summed loss's relative error against float64. For bf16, fp32 losses are computed
 with coarser polynomials and summed."""
-
-COMPARATOR_ERROR = {"fp32": 1e-4, "bf16": 2e-2}
-"""Bounds of another implementation's loss and gradient, relative to the largest value: hundreds of
-roundings of the dtype. What differs by more computes something else."""
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 TargetOf = Callable[[Tensor, torch.dtype], Tensor]
@@ -85,12 +81,11 @@ def _unlike(dtype: str, target_of: TargetOf, theirs: Function) -> list[str]:
     logits = _logits(CHECKED_ROWS).to(DTYPES[dtype]).requires_grad_()
     target = target_of(labels, logits.dtype)
     try:
-        loss, gradient = _step(theirs, logits, target)
-    except Exception as error:  # noqa: BLE001 - whatever a user's function raises
-        return [f"it raised {type(error).__name__}: {error}"]
-    truth, true_gradient = _double_step(logits, target)
-    bound = COMPARATOR_ERROR[dtype]
-    return differ("loss", loss, truth, bound) + differ("gradient", gradient, true_gradient, bound)
+        with users_code():
+            found = _step(theirs, logits, target)
+    except ComparatorUnusable as error:
+        return [f"it raised {error}"]
+    return unlike(dtype, found, _double_step(logits, target))
 
 
 def _double_step(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

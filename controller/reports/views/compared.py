@@ -9,8 +9,8 @@ from statistics import median
 from controller.contracts.catalog import Catalog
 from controller.contracts.records import StoredResult
 from controller.contracts.result import usable
-from controller.contracts.units import Unit
-from controller.reports.comparison import compare_pairs
+from controller.reports.comparison import batches_of, compare_pairs
+from controller.reports.sides import sides_of
 from controller.reports.views.model import Compared, DeviceName, PairPoint
 from controller.stats.medians import Ratio
 from controller.stats.pairs import ratio_of_pairs
@@ -37,10 +37,11 @@ def _compared(
     anchor: str, results: Sequence[StoredResult], names: Mapping[str, DeviceName], catalog: Catalog
 ) -> Compared:
     first = results[0]
-    found = compare_pairs(results, catalog.scenarios[first.scenario].metric)
+    metric = catalog.scenarios[first.scenario].metric
+    found = compare_pairs(results, metric, catalog)
     known = found.ratio_low is not None and found.ratio_high is not None
     interval = (found.ratio_low or 0.0, found.ratio_high or 0.0) if known else None
-    points = tuple(point for result in results for point in _points(result, found.unit))
+    points = tuple(point for result in results for point in _points(result, metric))
     return Compared(
         anchor=anchor,
         device=names[first.device],
@@ -56,9 +57,12 @@ def _compared(
     )
 
 
-def _points(result: StoredResult, unit: Unit) -> Iterator[PairPoint]:
+def _points(result: StoredResult, metric: str) -> Iterator[PairPoint]:
+    unit = result.metrics[f"{metric}_a"].unit
+    batch_a, batch_b = batches_of(sides_of(result), metric) or (1, 1)
     warmup = ratio_of_pairs(result.pairs).warmup_pairs
     for number, pair in enumerate(result.pairs):
         ratio = median(pair.b) / median(pair.a)
         better = 1 / ratio if unit.lower_is_better else ratio
+        better *= batch_b / batch_a
         yield PairPoint(better, is_warmup=number < warmup, ended_s=pair.ended_s)

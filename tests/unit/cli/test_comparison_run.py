@@ -87,6 +87,19 @@ def test_what_was_measured_is_shown(
     )
 
 
+def test_steps_of_unlike_batches_are_compared_by_samples_per_second(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """B takes half of the time for a step of a quarter of the samples: A trains faster."""
+    answered(monkeypatch, tmp_path, paired(Validity.VALID))
+    sides = ("torch:batch_size=8", "torch:batch_size=2")
+    told, _, ended = outcome_of(tmp_path, "compare", *sides, "--workload", "resnet18")
+    assert ended == 0
+    verdict = told.splitlines()[-1]
+    assert verdict.startswith("A is 2.00")
+    assert verdict.endswith("; by samples/s, since batch_size is 8 and 2")
+
+
 def test_a_failure_is_told_and_nothing_is_shown(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -9,8 +9,9 @@ from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.command import Command, Figure
 from controller.contracts.device import DeviceKind
 from controller.contracts.manifests import Knob, StackManifest
+from controller.contracts.sweep import Side
 from controller.contracts.units import Unit
-from controller.contracts.work import work_of
+from controller.contracts.work import other_work, work_of
 from tests.support import builders
 
 CATALOG = load_catalog()
@@ -130,3 +131,29 @@ def test_a_title_names_what_is_not_at_its_default() -> None:
     small = RETINANET | {"num_classes": 8, "precision": "bf16"}
     title = work_of(CATALOG, "retinanet_resnext50", "training", "torch", small).title(CATALOG)
     assert title == "retinanet_resnext50 training num_classes=8"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "differ"),
+    [
+        ("torch:image_size=128", "torch:image_size=256", {"image_size": (128, 256)}),
+        ("torch:batch_size=2", "torch:batch_size=4", {}),
+        ("torch:skip_frozen=false,precision=fp32", "torch:skip_frozen=true,precision=bf16", {}),
+        ("torch:norm_eps=0", "ipex:norm_eps=0.0,ipex_optimize=true", {}),
+        ("torch:seed=1", "torch", {}),
+    ],
+)
+def test_sides_do_other_work_by_the_knobs_that_are_neither_switches_nor_the_batch(
+    a: str, b: str, differ: dict[str, tuple[Scalar, Scalar]]
+) -> None:
+    sides = Side.model_validate(a), Side.model_validate(b)
+    assert other_work(CATALOG, "retinanet_resnext50", "training", *sides) == differ
+    assert other_work(CATALOG, "gone", "training", *sides) == {}
+
+
+def test_what_a_scenario_or_a_users_program_issues_is_other_work() -> None:
+    few, many = (Side(stack="litert", knobs={"samples_per_query": n}) for n in (4, 8))
+    found = other_work(CATALOG, "shapes_classifier", "multi_stream", few, many)
+    assert found == {"samples_per_query": (4, 8)}
+    one, other = (Side(stack="own", knobs={"tokens": n, "threads": n}) for n in (128, 512))
+    assert other_work(with_program(), "resnet", "own", one, other) == {"tokens": (128, 512)}

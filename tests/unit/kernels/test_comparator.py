@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,19 @@ import torch
 from torch import Tensor
 
 from agents.kernel_bench.measure import Identity
-from agents.kernel_bench.worker import comparator_of
+from agents.kernel_bench.worker import against, comparator_of
 from controller.contracts.errors import UserError
+from controller.contracts.kernels import KernelBench
 from kernels.bench import losses, nms, sigmoid_focal_loss
-from kernels.bench.case import Case
-from kernels.bench.comparator import ComparatorUnusable, load
+from kernels.bench.case import Case, Comparator, Differentiated
+from kernels.bench.comparator import ComparatorUnusable, guarded, load, users_code
 from kernels.reference import focal_loss as reference
 
 COMPARATORS = """
+import sys
+
+import torch
+
 from kernels.reference.focal_loss import sigmoid_focal_loss
 
 NUMBER = 3
@@ -49,6 +55,36 @@ def few(logits, targets):
     if len(logits) > 100_000:
         raise IndexError("too many")
     return right(logits, targets)
+
+def not_a_number_of_many(logits, targets):
+    return right(logits, targets) * (float("nan") if len(logits) > 4003 else 1.0)
+
+def first_rows(logits, targets):
+    return right(logits[:4003], targets[:4003])
+
+class SteeperOfMany(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, logits):
+        return logits.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * (1.1 if len(gradient) > 4003 else 1.0)
+
+def steeper_of_many(logits, targets):
+    return right(SteeperOfMany.apply(logits), targets)
+
+def exits(logits, targets):
+    sys.exit(0)
+
+calls = 0
+
+def fifth_call(logits, targets):
+    global calls
+    calls += 1
+    if calls > 4:
+        raise RuntimeError("too often\\nfor once")
+    return right(logits, targets)
 """
 
 
@@ -60,16 +96,20 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module", params=["fp32", "bf16"])
-def case(request: pytest.FixtureRequest) -> Case:
+def identity(request: pytest.FixtureRequest) -> Identity:
+    return Identity("sigmoid_focal_loss", request.param, "avx2")
+
+
+@pytest.fixture(scope="module")
+def case(identity: Identity) -> Case:
     """The case of dense targets."""
-    return sigmoid_focal_loss.case(request.param, losses.SHAPE)
+    return sigmoid_focal_loss.case(identity.dtype, losses.SHAPE)
 
 
-IDENTITY = Identity("sigmoid_focal_loss", "fp32", "avx2")
-
-
-def test_the_same_work_is_done_by_another_function(case: Case, file: Path) -> None:
-    work = comparator_of(case, IDENTITY, f"{file}:right")
+def test_the_same_work_is_done_by_another_function(
+    case: Case, identity: Identity, file: Path
+) -> None:
+    work = comparator_of(case, identity, f"{file}:right")
     theirs, mine = work(), case.kernel()
     assert isinstance(theirs, tuple)
     assert isinstance(mine, tuple)
@@ -88,14 +128,24 @@ def test_the_same_work_is_done_by_another_function(case: Case, file: Path) -> No
         ("not_a_number", "it does other work: loss: relative error nan"),
         ("raises", "it does other work: it raised ValueError: not these"),
         ("asserts", "it does other work: it raised AssertionError: no type"),
+        ("exits", "it does other work: it raised SystemExit: 0"),
         ("few", f"of {losses.SHAPE}, it raised IndexError: too many"),
+        ("first_rows", f"of {losses.SHAPE}, it does other work: loss: relative error"),
+        (
+            "not_a_number_of_many",
+            f"of {losses.SHAPE}, it does other work: loss: relative error nan",
+        ),
+        ("steeper_of_many", f"of {losses.SHAPE}, it does other work: gradient: relative error"),
     ],
 )
-def test_other_work_is_not_compared(case: Case, file: Path, name: str, seen: str) -> None:
+def test_other_work_is_not_compared(
+    case: Case, identity: Identity, file: Path, name: str, seen: str
+) -> None:
     with pytest.raises(UserError) as raised:
-        comparator_of(case, IDENTITY, f"{file}:{name}")
+        comparator_of(case, identity, f"{file}:{name}")
     assert raised.value.seen.startswith(seen)
-    assert raised.value.tried == f"compare sigmoid_focal_loss (fp32) with {file}:{name}"
+    tried = f"compare sigmoid_focal_loss ({identity.dtype}) with {file}:{name}"
+    assert raised.value.tried == tried
 
 
 def test_an_operator_without_a_form_for_others_says_so(file: Path) -> None:
@@ -124,11 +174,69 @@ def test_functions_are_found_in_files_modules_and_libraries(file: Path) -> None:
         ("{folder}/gone.py:right", "FileNotFoundError"),
         ("{folder}/gone.so:a::b", "OSError"),
         ("{broken}:right", "SyntaxError"),
+        ("{script}:right", "SystemExit: 0"),
         ("no.such.module:right", "ModuleNotFoundError"),
     ],
 )
 def test_what_can_not_be_loaded_says_why(file: Path, named: str, seen: str) -> None:
     broken = file.with_name("broken.py")
     broken.write_text("def right(:\n")
+    script = file.with_name("script.py")
+    script.write_text("import sys\nsys.exit(0)\n")
     with pytest.raises(ComparatorUnusable, match=seen):
-        load(named.format(file=file, folder=file.parent, broken=broken))
+        load(named.format(file=file, folder=file.parent, broken=broken, script=script))
+
+
+def test_what_it_raises_while_it_is_timed_is_one_line(file: Path) -> None:
+    """Its first calls are right: of few rows, of all, and the warm-up."""
+    some = torch.zeros(3)
+    named = f"{file}:fifth_call"
+    case = Case(
+        shape="3",
+        kernel=lambda: (some, some),
+        baselines={},
+        moved_bytes=24,
+        largest_bytes=12,
+        objections=list,
+        comparator=_on(some),
+    )
+    wanted = KernelBench(verb="bench", width=0.5, time_limit_s=0.1, policy="ci", against=named)
+    with pytest.raises(UserError) as raised:
+        against(wanted, Identity("sigmoid_focal_loss", "fp32", "avx2"), case, named, "seed")
+    assert str(raised.value) == (
+        f"cannot compare sigmoid_focal_loss (fp32) with {named}: of 3, it raised RuntimeError: too "
+        "often for once. Give a function of logits and targets that returns the sum of all losses."
+    )
+
+
+def _on(some: Tensor) -> Callable[[Callable[..., object]], Comparator]:
+    """Return what makes work of a function: it is called, and the kernel's result returned."""
+
+    def comparator(theirs: Callable[..., object]) -> Comparator:
+        def work() -> tuple[Tensor, Tensor]:
+            theirs(some[:, None], some[:, None])
+            return some, some
+
+        return Comparator(work, list)
+
+    return comparator
+
+
+def test_both_passes_are_guarded() -> None:
+    def fails(*_: object) -> object:
+        raise SystemExit(3)
+
+    forward = guarded(Differentiated(fails, lambda made: made))
+    backward = guarded(Differentiated(lambda: 1, fails))
+    assert isinstance(forward, Differentiated)
+    assert isinstance(backward, Differentiated)
+    for work in (forward, forward.forward, backward, lambda: backward.backward(1), guarded(fails)):
+        with pytest.raises(ComparatorUnusable, match="SystemExit: 3"):
+            work()
+    assert backward.forward() == 1
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, type("Terminated", (SystemExit,), {})])
+def test_the_end_of_the_process_is_not_of_the_users_code(end: type[BaseException]) -> None:
+    with pytest.raises(end), users_code():
+        raise end

@@ -15,7 +15,7 @@ SCENARIOS: dict[str, Scenario] = {
 }
 BESIDE: dict[str, BesidePlain] = {"training_accuracy": training_accuracy}
 BATCHED: dict[str, BatchedScenario] = {"training": training}
-KEEPING: dict[str, KeepingScenario] = {"training_quality": training_quality}
+KEEPING: dict[str, KeepingScenario] = {"kernel": kernel, "training_quality": training_quality}
 
 
 def test_every_module_is_held_to_the_protocol() -> None:
