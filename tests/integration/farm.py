@@ -37,6 +37,17 @@ ENDLESS = 1_000_000
 """Steps of a training run that is to be ended."""
 SMALLEST: Mapping[str, object] = {"image_size": 96, "num_classes": 8, "warmup_steps": 0}
 SHORTEST: Mapping[str, object] = {**SMALLEST, "image_size": 32, "batch_size": 2}
+SMALLEST_LSTM: Mapping[str, object] = {
+    "layers": 1,
+    "hidden_size": 64,
+    "sequence_length": 12,
+    "vocabulary_size": 50,
+    "batch_size": 4,
+    "optimizer": "sgd",
+    "warmup_steps": 0,
+    "threads": 1,
+}
+"""Steps of milliseconds, whose losses are those of one process, however many train."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +208,12 @@ def short_sweep(name: str, **changes: object) -> dict[str, object]:
     """Return a sweep of a run that is there to end: two steps of milliseconds of ResNet-18."""
     knobs = {**SHORTEST, "threads": 1, "steps": 2}
     return {**training_sweep(name), "workload": "resnet18", "knobs": knobs, **changes}
+
+
+def endless_sweep(name: str, **changes: object) -> dict[str, object]:
+    """Return a sweep of a run that is there to be ended: steps of milliseconds of an LSTM.
+
+    It takes its first step sooner than RetinaNet does.
+    """
+    knobs = {**SMALLEST_LSTM, "steps": ENDLESS}
+    return {**training_sweep(name), "workload": "lstm", "knobs": knobs, **changes}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from controller.contracts.run import AttemptState, RunState
-from tests.integration.farm import ENDLESS, training_sweep
+from tests.integration.farm import endless_sweep
 from tests.support.figures import Figure
 from tests.support.fleet import Fleet, fleet_up, let_wait
 from tests.support.namespaced_hosts import Host, lab
@@ -51,7 +51,7 @@ def test_no_lease_is_lost_while_clocks_are_set_and_a_dead_host_is_found_in_time(
     stepped: Stepped, figure: Figure
 ) -> None:
     fleet, node = stepped.fleet, stepped.node
-    sweep_id = fleet.submit(training_sweep("steps", ENDLESS, repeats=RUNS, run_on="any"))
+    sweep_id = fleet.submit(endless_sweep("steps", repeats=RUNS, run_on="any"))
     eventually(lambda: len(leased(fleet, sweep_id)) == 2, "each host has a run")
     for host in (fleet.head, node):
         let_wait(host)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import pytest
 
@@ -35,8 +36,12 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
         yield server
 
 
+@dataclass(frozen=True)
 class Patient(Probe):
     """Asks again what took long: others share the machine, and the quickest try is the query's."""
+
+    limit_s: float = 10 * LIMIT_S
+    """What takes as long is asked again."""
 
     def _ask(
         self, question: Question, values: Mapping[str, str]
@@ -48,16 +53,12 @@ class Patient(Probe):
             except PrometheusUnavailable:  # slower than it waits
                 if not left and not answered:
                     raise
-            if answered and answered[-1][0].seconds < LIMIT_S:
+            if answered and answered[-1][0].seconds < self.limit_s:
                 break
         return min(answered, key=lambda answer: answer[0].seconds)
 
 
-def answers(
-    server: Prometheus, dashboard: Json, chosen: Mapping[str, str] | None = None
-) -> dict[str, QueryResult]:
-    # As many points as a panel asks for, all of them where there is data.
-    probe = Patient(server, look_back_s=10.0, least_step_s=0.01)
+def answers(probe: Patient, dashboard: Json, chosen: Mapping[str, str]) -> dict[str, QueryResult]:
     return {answer.question.place: answer for answer in probe.dashboard(dashboard, chosen)}
 
 
@@ -67,8 +68,11 @@ def busy_device(server: Prometheus, kind: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def answered(prometheus: Prometheus) -> dict[str, list[QueryResult]]:
+def answered(prometheus: Prometheus, pytestconfig: pytest.Config) -> dict[str, list[QueryResult]]:
     """Place → answers; a device's dashboard is asked for a server and for a phone."""
+    limit_s = LIMIT_S if pytestconfig.getoption("figures") else 10 * LIMIT_S
+    # As many points as a panel asks for, all of them where there is data.
+    probe = Patient(prometheus, look_back_s=10.0, least_step_s=0.01, limit_s=limit_s)
     found: dict[str, list[QueryResult]] = {}
     for uid, dashboard in DASHBOARDS.items():
         kinds = ("cpu_host", "android") if uid == DEVICE else ()
@@ -76,7 +80,7 @@ def answered(prometheus: Prometheus) -> dict[str, list[QueryResult]]:
         if uid == COMPARE:  # the first by name is a phone, whose results were not repeated
             choices = [{"baseline_device": "cpu-000"}]
         for chosen in choices:
-            for place, answer in answers(prometheus, dashboard, chosen).items():
+            for place, answer in answers(probe, dashboard, chosen).items():
                 found.setdefault(place, []).append(answer)
     return found
 

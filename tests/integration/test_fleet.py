@@ -19,7 +19,13 @@ import pytest
 
 from controller.contracts.run import Attempt, AttemptState, Run, RunState
 from controller.store.sqlite import SqliteStore
-from tests.integration.farm import ENDLESS, short_sweep, training_sweep
+from tests.integration.farm import (
+    ENDLESS,
+    SMALLEST_LSTM,
+    endless_sweep,
+    short_sweep,
+    training_sweep,
+)
 from tests.support.figures import Figure
 from tests.support.fleet import BENCHFARM, HOME, Fleet, fleet_up, let_wait
 from tests.support.namespaced_hosts import REPOSITORY, Host, Lab, Program, lab
@@ -72,9 +78,8 @@ def joined(fleet: Fleet, node: Host) -> Program:
 
 def wide_sweep(name: str, recipes: Recipes) -> dict[str, object]:
     """Return a sweep of training whose losses are those of one process, however many train."""
-    model = {"layers": 1, "hidden_size": 64, "sequence_length": 12, "vocabulary_size": 50}
-    knobs = {**model, "batch_size": 4, "optimizer": "sgd", "warmup_steps": 0, "threads": 1}
-    return {**training_sweep(name), "workload": "lstm", "knobs": knobs, "recipes": recipes}
+    changes = {"workload": "lstm", "knobs": SMALLEST_LSTM, "recipes": recipes}
+    return {**training_sweep(name), **changes}
 
 
 def await_steps(fleet: Fleet, sweep_id: str) -> None:
@@ -93,9 +98,9 @@ def rank_on(host: Host) -> psutil.Process:
 def run_on(fleet: Fleet, host: Host, name: str) -> str:
     """Have a joined host measure something long that could run anywhere; return the sweep."""
     here, there = fleet.device_of(fleet.head), fleet.device_of(host)
-    blocker = training_sweep(f"{name}-blocker", ENDLESS, devices=f'device == "{here}"')
+    blocker = endless_sweep(f"{name}-blocker", devices=f'device == "{here}"')
     blocking = fleet.submit(blocker)
-    sweep_id = fleet.submit(training_sweep(name, ENDLESS))
+    sweep_id = fleet.submit(endless_sweep(name))
     eventually(lambda: fleet.holder(sweep_id) == there, "the joined host has the run")
     fleet.cli("sweep", "cancel", blocking)
     let_wait(host)

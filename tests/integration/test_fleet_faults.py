@@ -13,7 +13,7 @@ import pytest
 from agents.host.clock import AHEAD
 from controller.contracts.run import AttemptState, RunState
 from controller.store.sqlite import SqliteStore
-from tests.integration.farm import ENDLESS, short_sweep, training_sweep
+from tests.integration.farm import endless_sweep, short_sweep, training_sweep
 from tests.support.figures import Figure
 from tests.support.fleet import BENCHFARM, Fleet, fleet_up
 from tests.support.namespaced_hosts import Host, Program, lab
@@ -129,7 +129,7 @@ def test_a_host_whose_disk_is_full_says_so_and_measures_again_once_there_is_room
     """A worker that ends there meanwhile is the host's fault, whatever ended it."""
     there = fleet.device_of(node)
     started = joined.log.read_text().count("is started again")
-    sweep_id = start_on(fleet, node, training_sweep("full", ENDLESS, devices='rack == "b2"'))
+    sweep_id = start_on(fleet, node, endless_sweep("full", devices='rack == "b2"'))
     filler = node.fill_disk()
     eventually(lambda: fleet.device_of(node) is None, "the host's device is gone")
     assert fleet.holder(sweep_id) == there, "what runs may come to its end"

@@ -7,11 +7,13 @@ rungs, whose settings compiled-kernels has but for the loss by labels: torch.com
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
+import torch
 
 from agents.stacks.environments import EnvironmentFolder, stacks_folder
 from controller.contracts.base import Scalar
@@ -21,6 +23,7 @@ from controller.contracts.sweep_file import parse_sweep
 from controller.runtime.home import Home
 from controller.scheduling.expansion import cells_of
 from tests.support.cells import CATALOG, IPEX_HAS_BF16, importable_tests, run_cell
+from tests.support.made_once import made_once
 from tests.support.validity import MET_RULES
 
 pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(1200)]
@@ -35,17 +38,24 @@ SMALL: Mapping[str, tuple[Scalar, ...]] = {
     "steps": (3,),
     "threads": (1,),  # another rung may be training beside it
 }
+IMAGES = {"fp32": 2, "bf16": 2 if torch.ops.mkldnn._is_mkldnn_bf16_supported() else 1}
+"""Precision → images in a batch; where bf16 is emulated, a step takes seconds an image."""
 
 
-def rungs() -> dict[str, Cell]:
+def rungs(images: int) -> dict[str, Cell]:
     """Return a small cell of each rung."""
     sweep = parse_sweep(SWEEP.read_bytes(), SWEEP.name)
-    cells = cells_of(sweep.model_copy(update={"knobs": SMALL}), CATALOG)
+    knobs = {**SMALL, "batch_size": (images,)}
+    cells = cells_of(sweep.model_copy(update={"knobs": knobs}), CATALOG)
     return dict(zip(sweep.recipes, cells, strict=True))
 
 
-def trained(rungs: Mapping[str, Cell]) -> dict[str, Cell]:
-    """Return the rungs that no later one covers."""
+def trained() -> dict[str, Cell]:
+    """Return the rungs that no later one covers, without the one that all are compared with."""
+    rungs = {
+        name: BY_IMAGES[IMAGES[str(cell.knobs["precision"])]][name]
+        for name, cell in BY_IMAGES[IMAGES["fp32"]].items()
+    }
     recipes = list(RECIPES.items())
     covered = {
         name
@@ -53,12 +63,14 @@ def trained(rungs: Mapping[str, Cell]) -> dict[str, Cell]:
         if rungs[name].knobs["precision"] == "bf16"
         and any(settings.items() <= later.items() for _, later in recipes[place + 1 :])
     }
-    left_out = covered | {"compiled-bf16", "compiled-all"}
+    left_out = covered | {"compiled-bf16", "compiled-all", EAGER}
     return {name: cell for name, cell in rungs.items() if name not in left_out}
 
 
+EAGER = "eager-fp32"
 RECIPES = parse_sweep(SWEEP.read_bytes(), SWEEP.name).recipes
-RUNGS = trained(rungs())
+BY_IMAGES = {images: rungs(images) for images in IMAGES.values()}
+RUNGS = trained()
 
 
 def of_stack(name: str) -> list[str]:
@@ -88,9 +100,19 @@ async def losses_of(cell: Cell, folder: Path, stacks: Path) -> tuple[float, ...]
     return outcome.metrics["loss"].samples
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def expected(tmp_path_factory: pytest.TempPathFactory, stacks: Path) -> tuple[float, ...]:
-    return await losses_of(RUNGS["eager-fp32"], tmp_path_factory.mktemp("eager"), stacks)
+@pytest.fixture
+def expected(
+    rung: str, tmp_path_factory: pytest.TempPathFactory, stacks: Path
+) -> tuple[float, ...]:
+    """The losses of eager fp32 in a rung's batches; it is trained once in a run of the tests."""
+    images = int(RUNGS[rung].knobs["batch_size"])
+
+    def train(folder: Path) -> None:
+        losses = asyncio.run(losses_of(BY_IMAGES[images][EAGER], folder, stacks))
+        (folder / "losses.json").write_text(json.dumps(losses))
+
+    made = made_once(tmp_path_factory, f"{EAGER}-{images}", train)
+    return tuple(json.loads((made / "losses.json").read_text()))
 
 
 class Rungs:

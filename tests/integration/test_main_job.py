@@ -19,10 +19,10 @@ from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.rules import ALERTS, RECORDED
 from controller.runtime.prometheus import Prometheus
 from tests.integration.farm import (
-    ENDLESS,
     SHORTEST,
     SMALLEST,
     TestFarm,
+    endless_sweep,
     farm_up,
     run,
     short_sweep,
@@ -114,7 +114,7 @@ def test_the_fleet_is_listed(farm: TestFarm) -> None:
 
 
 def test_cancel_stops_what_runs(farm: TestFarm) -> None:
-    sweep = training_sweep("cancelled", ENDLESS)
+    sweep = endless_sweep("cancelled")
     sweep_id = farm.submit(sweep)
     with farm.events(sweep_id) as events:
         assert first_progress(events).state is RunState.LEASED
@@ -134,7 +134,7 @@ def test_cancel_stops_what_runs(farm: TestFarm) -> None:
 @pytest.mark.long
 def test_waiting_agent_uses_hardly_any_cpu(farm: TestFarm, figure: Figure) -> None:
     """While a CPU run is measured the agent only answers the controller every few seconds."""
-    sweep_id = farm.submit(training_sweep("quiet", ENDLESS))
+    sweep_id = farm.submit(endless_sweep("quiet"))
     agent = farm.the_process("ray::AgentActor")
     with farm.events(sweep_id) as events:
         first_progress(events)
@@ -164,7 +164,7 @@ def test_failing_cell_is_recorded_with_blame_and_the_sweep_goes_on(farm: TestFar
         "not installed": {"steps": 2, "stack": "ipex"},
         "fine": {"steps": 2, "threads": 1},
     }
-    slow = farm.submit(training_sweep("slow", ENDLESS, deadline_s=5))
+    slow = farm.submit(endless_sweep("slow", deadline_s=5))
     mixed = farm.submit(short_sweep("mixed", knobs=SHORTEST, recipes=recipes))
     assert [farm.cli("sweep", "watch", sweep_id).status for sweep_id in (slow, mixed)] == [1, 1]
     states = [run.state for run in farm.runs(slow) + farm.runs(mixed)]

@@ -18,7 +18,7 @@ from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.prometheus_config import http_discovery
 from controller.runtime.prometheus import Prometheus
 from controller.store.sqlite import SqliteStore
-from tests.integration.farm import ENDLESS, TestFarm, short_sweep, training_sweep
+from tests.integration.farm import TestFarm, endless_sweep, short_sweep
 from tests.support.figures import Figure
 from tests.support.prometheus import EVERY_SECOND, running_prometheus
 from tests.support.waiting import eventually
@@ -54,7 +54,7 @@ def raw(prometheus: Prometheus, metric: names.Metric) -> list[tuple[float, float
 def test_a_live_run_changes_while_it_lives_and_is_gone_after_it(
     farm: TestFarm, prometheus: Prometheus, figure: Figure
 ) -> None:
-    sweep_id = farm.submit(training_sweep("watched", ENDLESS))
+    sweep_id = farm.submit(endless_sweep("watched"))
     told = []
     with farm.events(sweep_id) as events:
         for event in events:

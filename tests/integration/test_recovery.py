@@ -13,13 +13,14 @@ from controller.contracts.result import Blame
 from controller.contracts.run import AttemptState, RunState
 from controller.contracts.wire import RunEvent
 from controller.runtime.client import FarmClient, Timings
-from tests.integration.farm import ENDLESS, TestFarm, training_sweep
+from tests.integration.farm import SMALLEST, TestFarm, endless_sweep, training_sweep
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.farm]
 
 STEPS = 12
 """Enough that a run is still in its steps when it is struck."""
+KNOBS = {**SMALLEST, "batch_size": 1, "threads": 1, "steps": STEPS}
 IMPATIENT = Timings(restart_s=0.0)
 """The command line waits for a minute."""
 
@@ -35,7 +36,7 @@ IMPATIENT = Timings(restart_s=0.0)
 def test_kill_in_mid_sweep(farm: TestFarm, victim: str, ending: AttemptState | None) -> None:
     name = "killed-" + victim.split(".")[-1].split("::")[-1].lower()
     url = farm.home.endpoint().url
-    sweep_id = farm.submit(training_sweep(name, STEPS, repeats=2))
+    sweep_id = farm.submit(training_sweep(name, knobs=KNOBS, repeats=2))
     with farm.events(sweep_id) as events:
         struck = next(event for event in events if in_the_middle(event))
         farm.the_process(victim).send_signal(signal.SIGKILL)
@@ -72,7 +73,7 @@ def test_a_controller_that_is_stopped_is_said_by_whoever_asks_and_goes_on(
     farm: TestFarm,
 ) -> None:
     controller = farm.the_process("ray::Controller")
-    sweep_id = farm.submit(training_sweep("stopped", ENDLESS))
+    sweep_id = farm.submit(endless_sweep("stopped"))
     silent = "the controller has not answered for 5 s"
     controller.suspend()
     try:

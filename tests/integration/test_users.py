@@ -8,7 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from controller.contracts.run import RunState
-from tests.integration.farm import BENCHFARM, ENDLESS, Said, TestFarm, run, training_sweep
+from tests.integration.farm import (
+    BENCHFARM,
+    Said,
+    TestFarm,
+    endless_sweep,
+    run,
+    training_sweep,
+)
 
 pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
 
@@ -38,7 +45,7 @@ def test_a_submitter_has_own_sweeps_and_no_more_until_the_token_is_revoked(
 ) -> None:
     said = farm.cli("token", "create", "ann")
     ann = User(farm, said.out.strip())
-    sweep = training_sweep("anns", ENDLESS)
+    sweep = endless_sweep("anns")
     submitted = ann.cli("sweep", "submit", "-", stdin=json.dumps(sweep))
     assert submitted.status == 0, submitted.err
     sweep_id = submitted.out.split()[1].rstrip(":")

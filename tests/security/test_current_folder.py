@@ -15,12 +15,11 @@ from controller.platform.processes import FARM_MARKER
 from controller.platform.programs import python_module
 from tests.integration.farm import (
     BENCHFARM,
-    ENDLESS,
     TestFarm,
     cmdline,
+    endless_sweep,
     farm_up,
     short_sweep,
-    training_sweep,
 )
 from tests.support.shadowing_folder import ShadowingFolder
 from tests.support.waiting import COMMAND_S, eventually
@@ -112,7 +111,7 @@ def test_no_process_of_a_farm_does(farm: TestFarm, planted: ShadowingFolder) -> 
 @pytest.mark.integration
 @pytest.mark.farm
 def test_no_process_of_a_farm_has_what_its_caller_had_set(farm: TestFarm) -> None:
-    sweep = farm.submit(training_sweep("endless", steps=ENDLESS))
+    sweep = farm.submit(endless_sweep("endless"))
     (worker,) = eventually(lambda: farm.processes("agents.worker"), "the worker")
     assert worker.environ().keys() >= {"PATH", "PYTHONSAFEPATH", "OMP_NUM_THREADS"}
     found = {

@@ -69,7 +69,7 @@ def test_the_examples_are_in_the_projects_style(project: Project) -> None:
 
 
 def test_a_workload(project: Project) -> None:
-    knobs = {"batch_size": 8, "warmup_steps": 0, "steps": 2}
+    knobs = {"threads": 1, "batch_size": 8, "warmup_steps": 0, "steps": 2}
     result = outcome_of(
         project, workload="line_fit", stack="torch", scenario="training", knobs=knobs
     )
@@ -78,15 +78,16 @@ def test_a_workload(project: Project) -> None:
 
 
 def test_a_stack(project: Project) -> None:
-    knobs = {"image_size": 32, "num_classes": 2, "batch_size": 2, "warmup_steps": 0, "steps": 1}
+    sizes = {"image_size": 32, "num_classes": 2, "batch_size": 2}
+    knobs = {**sizes, "threads": 1, "warmup_steps": 0, "steps": 1}
     result = outcome_of(
-        project, workload="resnet50", stack="torch-flush", scenario="training", knobs=knobs
+        project, workload="resnet18", stack="torch-flush", scenario="training", knobs=knobs
     )
     assert result.environment["flushes_denormals"] is True
 
 
 def test_a_scenario(project: Project) -> None:
-    knobs = {"image_size": 32, "num_classes": 2, "batch_size": 2}
+    knobs = {"threads": 1, "image_size": 32, "num_classes": 2, "batch_size": 2}
     result = outcome_of(
         project, workload="resnet50", stack="torch", scenario="first_step", knobs=knobs
     )
