@@ -82,7 +82,7 @@ def _shared_out(cores: Sequence[Sequence[int]], ranks: int, threads: int) -> lis
     """Return the logical CPUs of each rank in a domain that has room for them.
 
     One thread on a physical core if there are enough of them: two threads on one are far slower.
-    Else no physical core is two ranks', unless only that makes room.
+    Else no physical core is two ranks', if they find room on whole cores in order.
 
     cores: the logical CPUs of each physical core.
     """

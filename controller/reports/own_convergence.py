@@ -85,7 +85,7 @@ def own_notes(found: OwnTrainings) -> Sequence[str]:
     if found.merged:
         points = len(found.points)
         notes.append(
-            "repeats of a batch and seed are one point, the mean of their logarithms: "
+            "trainings of one batch and seed are one point, the mean of their logarithms: "
             f"{points + found.merged} trainings are {points} points"
         )
     if found.unreached:

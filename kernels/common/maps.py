@@ -33,7 +33,13 @@ def call_on_maps(
         channels: of the array that has cells.
         before: what the function takes beside, before its output.
         images: how many there are.
+
+    Raises TypeError: `given` and `made` have two dtypes, so that one would be gone beyond.
     """
+    if given.dtype != made.dtype:
+        raise TypeError(
+            f"{name} makes {made.dtype} of {given.dtype}: it reads and writes one dtype"
+        )
     of_maps = torch.tensor(sizes, dtype=torch.int64)
     count = len(given) if images is None else images
     call(name, given.dtype, given, of_maps, len(sizes) // 2, count, channels, *before, made)

@@ -68,6 +68,12 @@ def _planes(x: Tensor, sizes: Sequence[int], channels: int) -> Tensor:
     return x.new_empty((m + 2) ** 2, len(x) * tiles, channels)
 
 
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    """Return the products of all planes, in their dtype: by it the next transform is chosen."""
+    with torch.autocast("cpu", enabled=False):
+        return torch.bmm(a, b)
+
+
 def _tiles(x: Tensor, sizes: list[int]) -> Tensor:
     """Return the transformed tiles of x [B, cells, in]: [planes, tiles, in]."""
     made = _planes(x, sizes, x.shape[2])
@@ -82,7 +88,7 @@ def _forward(
     y, planes = _fake_forward(x, sizes, weight, bias, relu)
     taps = weight.permute(0, 2, 3, 1).float().contiguous()
     call("winograd_weight", x.dtype, taps, outs, x.shape[2], m, planes)
-    products = torch.bmm(_tiles(x, sizes), planes.transpose(1, 2))
+    products = _product(_tiles(x, sizes), planes.transpose(1, 2))
     added = None if bias is None else bias.to(x.dtype).contiguous()
     call_on_maps(
         *("winograd_output", products, sizes, y, outs), before=[m, added, relu], images=len(x)
@@ -100,14 +106,14 @@ def _backward(
     of_products = _planes(x, sizes, outs)
     call_on_maps("winograd_output_adjoint", grad, sizes, of_products, outs, before=[m])
     if wanted[0]:
-        of_tiles = torch.bmm(of_products, planes)
+        of_tiles = _product(of_products, planes)
         call_on_maps(
             *("winograd_tiles_adjoint", of_tiles, sizes, of_x, x.shape[2]),
             before=[m],
             images=len(x),
         )
     if wanted[1]:
-        of_planes = torch.bmm(of_products.transpose(1, 2), _tiles(x, sizes))
+        of_planes = _product(of_products.transpose(1, 2), _tiles(x, sizes))
         taps = of_weight.permute(0, 2, 3, 1)
         call("winograd_weight_adjoint", x.dtype, of_planes, outs, x.shape[2], m, taps)
     if wanted[2]:

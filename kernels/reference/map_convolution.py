@@ -28,12 +28,9 @@ def map_convolution(
     weight, bias = weight.to(x.dtype), None if bias is None else bias.to(x.dtype)
     made = [x.new_empty(len(x), 0, len(weight))]
     for cells, size in zip(torch.split(x, [r * c for r, c in sizes], dim=1), sizes, strict=True):
-        if not cells.numel():
-            made.append(
-                cells.new_zeros(*cells.shape[:2], len(weight)) + (0 if bias is None else bias)
-            )
+        if not size[0] * size[1]:
             continue
-        maps = cells.reshape(len(x), *size, -1).permute(0, 3, 1, 2)
+        maps = cells.reshape(len(x), *size, x.shape[2]).permute(0, 3, 1, 2)
         made.append(functional.conv2d(maps, weight, bias, padding=1).flatten(2).transpose(1, 2))
     y = torch.cat(made, dim=1)
     return y.relu() if relu else y

@@ -87,14 +87,35 @@ def test_what_is_not_wanted_is_not_worked_out(variant: str) -> None:
     torch.testing.assert_close(gradient, torch.full((3,), 6.0))
 
 
-@pytest.mark.parametrize("maps", [*MAPS, []])
-def test_no_images_and_no_cells(variant: str, maps: list[tuple[int, int]]) -> None:
-    x, weight = random(0, cells(maps), 3).requires_grad_(), random(2, 3, 3, 3).requires_grad_()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("maps", [m for m in MAPS if m])
+def test_no_images(variant: str, maps: list[tuple[int, int]], dtype: torch.dtype) -> None:
+    x = random(0, cells(maps), 3).to(dtype).requires_grad_()
+    weight = random(2, 3, 3, 3).requires_grad_()
     y = winograd_convolution(x, maps, weight, random(2))
     assert y.shape == (0, cells(maps), 2)
     of_x, of_weight = torch.autograd.grad(y.sum(), (x, weight))
     assert of_x.shape == x.shape
     assert torch.equal(of_weight, torch.zeros_like(weight))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_no_cells(variant: str, dtype: torch.dtype) -> None:
+    for maps in ([], [(0, 3)]):
+        x = random(2, 0, 3).to(dtype)
+        assert winograd_convolution(x, maps, random(4, 3, 3, 3)).shape == (2, 0, 4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_autocast_changes_no_bit(variant: str, dtype: torch.dtype) -> None:
+    """It would have the products in bf16, and a transform read them as what they are not."""
+    x, weight = random(1, 36, 16).to(dtype), random(8, 16, 3, 3, seed=1)
+    bias, upstream = random(8, seed=2), random(1, 36, 8, seed=3).to(dtype)
+    wanted = passes(winograd_convolution, [(6, 6)], [x, weight, bias], upstream)
+    for autocast in (torch.bfloat16, torch.float16):
+        with torch.autocast("cpu", autocast):
+            found = passes(winograd_convolution, [(6, 6)], [x, weight, bias], upstream)
+        assert all(torch.equal(*each) for each in zip(found, wanted, strict=True))
 
 
 def test_any_strides(variant: str) -> None:

@@ -94,7 +94,7 @@ def test_repeats_of_a_seed_are_one_training() -> None:
     assert (once.merged, found.merged) == (0, 15)
     (note,) = own_notes(found)
     assert note == (
-        "repeats of a batch and seed are one point, the mean of their logarithms: "
+        "trainings of one batch and seed are one point, the mean of their logarithms: "
         "20 trainings are 5 points"
     )
     plans = [
