@@ -70,11 +70,11 @@ def _alike(ones: Mapping[Key, int], others: Mapping[Key, int]) -> bool:
 
     What is called once in several steps is called in some windows of steps and not in others.
     """
-    for key in {*ones, *others}:
-        one, other = ones.get(key, 0), others.get(key, 0)
-        if abs(other - one) >= max(HALF_A_CALL, FEW_CALLS * max(one, other)):
-            return False
-    return True
+    return not any(_is_apart(ones.get(key, 0), others.get(key, 0)) for key in {*ones, *others})
+
+
+def _is_apart(one: int, other: int) -> bool:
+    return abs(other - one) >= max(HALF_A_CALL, FEW_CALLS * max(one, other))
 
 
 def _cause(one: Site, other: Site) -> Cause:
@@ -84,11 +84,15 @@ def _cause(one: Site, other: Site) -> Cause:
     if types[0] != types[1]:
         return Cause(ChangeKind.DATA_TYPE, _shift(*(kind or "none" for kind in types)))
     works = [site.work() for site in (one, other)]
+    if found := _cause_of_one(works):
+        return found
     if sizes := _of_one_only(works, _sizes):
         return Cause(ChangeKind.SHAPES, _shift(*sizes))
     if not _alike(*(work.counted(_shape) for work in works)):
         return _calls_of(works)
     for kind, key_of in _CAUSES:
+        if len({key_of(part.row) for work in works for part in work.parts}) < 2:
+            continue  # of one alone, another number of calls is no other one
         if only := _of_one_only(works, key_of):
             return Cause(kind, _shift(*only))
         if not _alike(*(work.counted(key_of) for work in works)):
@@ -99,23 +103,46 @@ def _cause(one: Site, other: Site) -> Cause:
 def _of_one_only(works: Sequence[Site], key_of: Callable[[Row], str]) -> list[str]:
     """Return what each has most of that the other has none of; empty if there is no such thing."""
     counts = [work.counted(key_of) for work in works]
-    keys = [of.keys() for of in counts]
-    if keys[0] == keys[1] or _alike(*counts):
+    only = [
+        {
+            key
+            for key, calls in counts[side].items()
+            if key not in counts[1 - side] and _is_apart(calls, 0)
+        }
+        for side in (0, 1)
+    ]
+    if not any(only):
         return []
     names = _shape if key_of is _sizes else key_of
     found = []
-    for side, work in enumerate(works):
+    for work, keys in zip(works, only, strict=True):
         named = work.by_time(lambda row: (key_of(row), names(row)))
-        found.append(_first([name for key, name in named if key not in keys[1 - side]]) or "none")
+        found.append(_first([name for key, name in named if key in keys]) or "none")
     return found
+
+
+def _cause_of_one(works: Sequence[Site]) -> Cause | None:
+    """Return other sizes or calls of what is one kernel in both; None if there is more to compare.
+
+    Most operations are: of very many, counting takes the longest.
+    """
+    if any(len(work.parts) != 1 for work in works):
+        return None
+    one, other = (work.parts[0].row for work in works)
+    counts = round(1000 * one.calls), round(1000 * other.calls)
+    if _sizes(one) != _sizes(other) and min(counts) >= HALF_A_CALL:
+        return Cause(ChangeKind.SHAPES, _shift(_shape(one), _shape(other)))
+    if not _is_apart(*counts) or _shape(one) != _shape(other):
+        return None
+    return Cause(ChangeKind.CALLS, counted=_name(one), counts=(counts[0] / 1000, counts[1] / 1000))
 
 
 def _calls_of(works: Sequence[Site]) -> Cause:
     """Return the change of calls, by name; if names have the same calls, by sizes."""
+    if _alike(*(work.counted(_name) for work in works)):
+        return Cause(ChangeKind.CALLS, _counted(*_most_apart(works, _shape)))
     name, *counts = _most_apart(works, _name)
-    if abs(counts[1] - counts[0]) * 1000 >= HALF_A_CALL:
-        return Cause(ChangeKind.CALLS, counted=name, counts=(counts[0], counts[1]))
-    return Cause(ChangeKind.CALLS, _counted(*_most_apart(works, _shape)))
+    return Cause(ChangeKind.CALLS, counted=name, counts=(counts[0], counts[1]))
 
 
 def _most_apart(works: Sequence[Site], key_of: Callable[[Row], str]) -> tuple[str, float, float]:

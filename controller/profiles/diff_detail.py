@@ -84,7 +84,10 @@ def _without_places(profile: Profile) -> Profile:
     return Profile(
         profile.summary.model_copy(update=told),
         kernels=(),
-        primitives=tuple(replace(row, place=NOWHERE) for row in profile.primitives),
+        primitives=tuple(
+            row if row.place == NOWHERE else replace(row, place=NOWHERE)
+            for row in profile.primitives
+        ),
     )
 
 

@@ -49,7 +49,7 @@ def diff(one: Profile, other: Profile, names: tuple[str, str] = NAMES) -> Profil
         phases=tuple(_ratios(*([(site.phase, site) for site in of] for of in sites))),
         modules=tuple(_ratios(*([(site.module, site) for site in of] for of in sites))),
         notes=(
-            *_notes(one.summary, other.summary),
+            *_notes(*summaries),
             *same.notes,
             *_sums_over_threads(*summaries),
             *_untold_loading(*summaries),
@@ -73,7 +73,9 @@ def _together(found: Iterable[FoundChange], step_s: float) -> Iterator[Change]:
     for change in found:
         cause = change.cause
         typed = cause.detail if cause.kind is ChangeKind.DATA_TYPE else cause.counted
-        key = (cause.kind, change.one.phase, change.one.op, change.other.op, typed)
+        # Opposite ones are two changes: their calls would cancel.
+        way = "more" if cause.counts[1] > cause.counts[0] else ""
+        key = (cause.kind, change.one.phase, change.one.op, change.other.op, typed, way)
         group = groups.get(key)
         if group is None:
             group = groups[key] = _Group(change)

@@ -31,7 +31,7 @@ from controller.profiles.model import (
     Projection,
     Span,
 )
-from controller.profiles.timeline import MOST_SPANS
+from controller.profiles.timeline import FIRST_LANE, MOST_SPANS
 from controller.profiles.trace import MOST_S
 
 Found = TypeVar("Found")
@@ -139,7 +139,8 @@ def _spans(path: Path) -> dict[str, list[Any]]:
     if count > MOST_SPANS:
         raise pa.ArrowInvalid(f"it has {count:,} spans, more than the {MOST_SPANS:,} of a timeline")
     bounds = {
-        **dict.fromkeys(("thread", "lane"), (0, count)),
+        "thread": (0, count),
+        "lane": (0, FIRST_LANE + 1 + count),  # nested, below the lanes of the step and its phases
         "start_s": (-MOST_S, MOST_S),  # of another thread, maybe before the step
         "seconds": (-ROUNDED_S, MOST_S),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -130,7 +131,7 @@ def _by_samples(found: _Measured, batches: tuple[int, int], unit: Unit) -> _Meas
     ends = found.ratio.interval
     interval = None if ends is None else (ends[0] * factor, ends[1] * factor)
     a, b = (
-        [tuple(batch / seconds for seconds in run) for run in runs]
+        [tuple(batch / seconds if seconds else math.inf for seconds in run) for run in runs]
         for batch, runs in zip(batches, found.samples, strict=True)
     )
     ratio = Ratio(found.ratio.value * factor, interval)

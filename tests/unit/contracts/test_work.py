@@ -151,6 +151,20 @@ def test_sides_do_other_work_by_the_knobs_that_are_neither_switches_nor_the_batc
     assert other_work(CATALOG, "gone", "training", *sides) == {}
 
 
+@pytest.mark.parametrize(
+    ("workload", "scenario", "a", "b"),
+    [
+        ("kernels", "kernel", "torch:variant=avx2", "torch:variant=scalar"),
+        ("kernels", "kernel", "torch:dtype=fp32", "torch:dtype=bf16"),
+        ("retinanet_images", "training", "torch:loader_workers=0", "torch:loader_workers=2"),
+        ("retinanet_images", "training", "torch:matching=reference", "torch:matching=fused"),
+    ],
+)
+def test_how_work_is_done_is_no_other_work(workload: str, scenario: str, a: str, b: str) -> None:
+    sides = Side.model_validate(a), Side.model_validate(b)
+    assert other_work(CATALOG, workload, scenario, *sides) == {}
+
+
 def test_what_a_scenario_or_a_users_program_issues_is_other_work() -> None:
     few, many = (Side(stack="litert", knobs={"samples_per_query": n}) for n in (4, 8))
     found = other_work(CATALOG, "shapes_classifier", "multi_stream", few, many)

@@ -82,3 +82,63 @@ def test_sizes_of_some_windows_are_no_other_sizes() -> None:
     without = replace(other, kernels=other.kernels[:-1])
     (change,) = diff(of(3.0, 0.2), without).changes
     assert change.kind is ChangeKind.SAME_WORK
+
+
+def test_calls_that_go_opposite_ways_in_two_modules_are_two_changes() -> None:
+    def of(gradients: tuple[float, float]) -> Profile:
+        rows: Rows = []
+        for module, calls in zip(BODY, gradients, strict=True):
+            row = kernel("ConvolutionBackward0", 0.2, phase="backward", module=module)
+            rows += [replace(row, primitive_s=0.19)]
+            rows.append(primitive(row.place, "convolution", 0.1, direction="BWD_W"))
+            if calls:
+                inputs = primitive(row.place, "convolution", 0.09, direction="BWD_D", calls=calls)
+                rows.append(inputs)
+        return profile(rows)
+
+    found = diff(of((2.0, 0.0)), of((0.0, 2.0)))
+    assert {change.detail for change in found.changes} == {
+        "convolution BWD_D 2 → 0",
+        "convolution BWD_D 0 → 2",
+    }
+
+
+def _kernels_of(calls: dict[str, float], strides: dict[str, str] | None = None) -> Profile:
+    """Return a kernel that is called with several sizes, each so often a step."""
+    row = kernel("aten::x", 0.0)
+    rows: Rows = [
+        replace(
+            row,
+            place=replace(row.place, dims=dims, strides=(strides or {}).get(dims, "")),
+            calls=times,
+            self_s=0.05 * times,
+            total_s=0.05 * times,
+        )
+        for dims, times in calls.items()
+    ]
+    return profile(rows)
+
+
+def test_a_size_of_a_few_windows_hides_no_other_calls() -> None:
+    (change,) = diff(
+        _kernels_of({"[[4]]": 10.0}), _kernels_of({"[[4]]": 5.0, "[[7]]": 0.2})
+    ).changes
+    assert change.kind is ChangeKind.CALLS
+    assert change.calls == (10.0, 5.2)
+
+
+def test_calls_of_one_implementation_are_no_other_one() -> None:
+    """Each of thirty sizes is called 0.3 times more, which tells nothing."""
+    sizes = [f"[[{size}]]" for size in range(30)]
+    strides = dict.fromkeys(sizes, "[[1]]")
+    one = _kernels_of(dict.fromkeys(sizes, 1.0), strides)
+    other = _kernels_of(dict.fromkeys(sizes, 1.3), strides | {sizes[0]: "[[2]]"})
+    (change,) = diff(one, other).changes
+    assert change.kind is not ChangeKind.IMPLEMENTATION
+    assert change.detail != " 30 → 39"
+
+
+def test_calls_that_hardly_differ_by_name_are_counted_by_size() -> None:
+    few, many = {"mb1": 100.0, "mb2": 900.0}, {"mb1": 50.0, "mb2": 951.0}
+    (change,) = diff(profile(_of_sizes(few)), profile(_of_sizes(many))).changes
+    assert (change.kind, change.detail) == (ChangeKind.CALLS, "convolution FWD_D mb2 900 → 951")

@@ -166,7 +166,8 @@ def test_a_number_that_is_none_is_named(watched: Path, file: str, name: str, val
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *((name, value) for name in ("thread", "lane") for value in (-1, -7, 4, 10_000_000)),
+        *(("thread", value) for value in (-1, -7, 4, 10_000_000)),
+        *(("lane", value) for value in (-1, -7, 7, 10_000_000)),  # 6: under steps, phases and 3
         *(("start_s", value) for value in (1e305, -1e305, 2 * MOST_S)),
         *(("seconds", value) for value in (1e305, -0.5, 2 * MOST_S)),
     ],
@@ -184,6 +185,13 @@ def test_spans_of_other_threads_and_rounded_ones_are_read(
 ) -> None:
     rewrite(watched, with_first(name, value), TIMELINE)
     assert getattr(read(watched).timeline[0], name) == value
+
+
+def test_a_primitive_straight_in_the_step_is_read(watched: Path) -> None:
+    """Its lane is under those of the step, of phases and of operations, whether there are any."""
+    spans = Span("step", "", "", 0, 0, 0.0, 1.0), Span("primitive", "matmul", "", 0, 3, 0.0, 1.0)
+    write(replace(profile(step()), timeline=spans), watched)
+    assert read(watched).timeline == spans
 
 
 def test_more_spans_than_a_timeline_has_are_refused(watched: Path) -> None:
