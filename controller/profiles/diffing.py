@@ -6,8 +6,9 @@ several threads, that is the difference of the sums over them, and not of the st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.profile_diff import Change, ChangeKind, ProfileDiff, Ratio
@@ -46,8 +47,8 @@ def diff(one: Profile, other: Profile, names: tuple[str, str] = NAMES) -> Profil
         conditions_known=all(map(are_known, summaries)),
         matmul_gflops=_matmul_rates(*summaries),
         changes=tuple(sorted(together, key=lambda change: -abs(change.difference_s))),
-        phases=tuple(_ratios(*([(site.phase, site) for site in of] for of in sites))),
-        modules=tuple(_ratios(*([(site.module, site) for site in of] for of in sites))),
+        phases=tuple(_ratios(sites, attrgetter("phase"))),
+        modules=tuple(_ratios(sites, attrgetter("module"))),
         notes=(
             *_notes(*summaries),
             *same.notes,
@@ -158,11 +159,12 @@ def _matmul_rates(one: ProfileSummary, other: ProfileSummary) -> tuple[float | N
     return reading_of(one, "matmul_gflops"), reading_of(other, "matmul_gflops")
 
 
-def _ratios(ones: Iterable[tuple[str, Site]], others: Iterable[tuple[str, Site]]) -> list[Ratio]:
+def _ratios(sites: Sequence[Sequence[Site]], name_of: Callable[[Site], str]) -> list[Ratio]:
+    """Return the time of both sides by what their sites are in, that which differs most first."""
     seconds: dict[str, list[float]] = {}
-    for side, sites in enumerate((ones, others)):
-        for name, site in sites:
-            seconds.setdefault(name, [0.0, 0.0])[side] += site.seconds
+    for side, of_side in enumerate(sites):
+        for site in of_side:
+            seconds.setdefault(name_of(site), [0.0, 0.0])[side] += site.seconds
     found = [Ratio(name=name, seconds=(of[0], of[1])) for name, of in seconds.items()]
     return sorted(found, key=lambda ratio: -abs(ratio.seconds[1] - ratio.seconds[0]))
 
