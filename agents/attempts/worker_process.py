@@ -13,11 +13,12 @@ from agents.attempts.conversation import Conversation
 from agents.attempts.worker_protocol import MessageReader
 from agents.host.exit_reason import WorkerExit, outcome_of
 from agents.host.launch import launch_of, while_watched
-from agents.host.oom import offer_to_oom_killer, oom_kills
+from agents.host.oom import offer_to_oom_killer
 from agents.host.tools import read_host_tools
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Outcome
 from controller.contracts.wire import AttemptRef, Progress, WorkerSpec
+from controller.platform.memory import oom_kills
 from controller.platform.processes import ATTEMPT_MARKER, WORKER_MARKER, end_marked
 
 MAX_LINE_BYTES = 64 * 2**20

@@ -8,12 +8,13 @@ from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
 
 from agents.host.exit_reason import WorkerExit, outcome_of
-from agents.host.oom import offer_to_oom_killer, oom_kills
+from agents.host.oom import offer_to_oom_killer
 from controller.contracts.base import Contract
 from controller.contracts.errors import UserError, WorkerFault
 from controller.contracts.helper_reply import Answer, read_reply
 from controller.contracts.result import Blame, Failure, Outcome
 from controller.platform.inherited import inherited
+from controller.platform.memory import oom_kills
 from controller.platform.programs import SAFE_PATH, python_module
 
 LAST_BYTES = 2**14

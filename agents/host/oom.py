@@ -1,4 +1,4 @@
-"""Running out of memory: which process the kernel kills first, and whether it has killed one."""
+"""Running out of memory: which process the kernel kills first."""
 
 from __future__ import annotations
 
@@ -16,10 +16,3 @@ def offer_to_oom_killer(pid: int) -> None:
     """
     with suppress(FileNotFoundError, ProcessLookupError):  # it has already ended
         Path(f"/proc/{pid}/oom_score_adj").write_text(f"{OOM_SCORE_ADJ}")
-
-
-def oom_kills(vmstat: Path = Path("/proc/vmstat")) -> int:
-    """Return the number of processes of this host that the kernel has killed for memory since
-    boot."""
-    fields = dict(line.split() for line in vmstat.read_text().splitlines())
-    return int(fields.get("oom_kill", "0"))

@@ -20,7 +20,6 @@ from typing import Final
 
 from agents.host.interfaces import LOOPBACK, interface_of
 from agents.host.launch import LaunchedRank, launched_ranks
-from agents.host.oom import oom_kills
 from agents.host.strain import own_cores
 from agents.host.tools import read_host_tools
 from agents.ranks.protocol import (
@@ -38,6 +37,7 @@ from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Environment, Failure, Measurement
 from controller.contracts.units import Unit
 from controller.contracts.wire import HostShare, RankPlace, StepOrder, WorkerSpec
+from controller.platform.memory import oom_kills
 from controller.platform.programs import this_program
 
 CAUSE_S: Final = 30.0

@@ -19,7 +19,7 @@ from secrets import token_hex
 from typing import Any, BinaryIO
 
 from agents.host.cpu_watch import CpuWatch
-from agents.host.oom import offer_to_oom_killer, oom_kills
+from agents.host.oom import offer_to_oom_killer
 from agents.remotes.child import Child
 from agents.remotes.outputs import RunsPrograms
 from agents.remotes.remote import (
@@ -33,6 +33,7 @@ from agents.remotes.remote import (
 )
 from agents.remotes.tree import Tree, differences, listing_of_folder
 from controller.platform.inherited import inherited
+from controller.platform.memory import oom_kills
 from controller.platform.processes import ATTEMPT_MARKER, WORKER_MARKER, end_marked
 
 _CHUNK = 1 << 16

@@ -1,4 +1,5 @@
-"""How much memory a process can have: this host's, or less if a control group limits it."""
+"""How much memory a process can have: this host's, or less if a control group limits it; and
+whether the kernel has killed one for it."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from pathlib import Path
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUPS = Path("/proc/self/cgroup")
 MEMINFO = Path("/proc/meminfo")
+VMSTAT = Path("/proc/vmstat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +22,22 @@ class _Names:
     usage: str
     reclaimable: tuple[str, ...]
     """Lines of memory.stat: pages of files, which the kernel takes back when memory is wanted."""
+    events: str
+    """Has a line `oom_kill`: how many of the group's processes an OOM killer has ended."""
 
 
 _FIRST = _Names(
     ("memory.limit_in_bytes",),
     "memory.usage_in_bytes",
     ("total_inactive_file", "total_active_file"),
+    "memory.oom_control",
 )
-_SECOND = _Names(("memory.max", "memory.high"), "memory.current", ("inactive_file", "active_file"))
+_SECOND = _Names(
+    ("memory.max", "memory.high"),
+    "memory.current",
+    ("inactive_file", "active_file"),
+    "memory.events",
+)
 
 
 def memory_limit(own: Path = OWN_CGROUPS, root: Path = CGROUPS) -> int | None:
@@ -48,6 +58,17 @@ def available_bytes(own: Path = OWN_CGROUPS, root: Path = CGROUPS) -> int:
             limits = (_number(group / name) for name in names.limits)
             left += [limit - used for limit in limits if limit is not None]
     return max(0, min(left))
+
+
+def oom_kills(own: Path = OWN_CGROUPS, root: Path = CGROUPS, vmstat: Path = VMSTAT) -> int:
+    """Return how many processes of this one's control group the kernel has killed for memory.
+
+    The children of a process are in its group, and those of other containers are not. Where groups
+    don't count, it is the number of this host since boot.
+    """
+    counts = (_fields(group / names.events).get("oom_kill") for group, names in _groups(own, root))
+    of_group = next((count for count in counts if count is not None), None)
+    return _fields(vmstat).get("oom_kill", 0) if of_group is None else of_group
 
 
 def _groups(own: Path, root: Path) -> Iterator[tuple[Path, _Names]]:
@@ -84,9 +105,15 @@ def _number(file: Path) -> int | None:
 
 
 def _reclaimable(group: Path, names: _Names) -> int:
+    fields = _fields(group / "memory.stat")
+    return sum(fields.get(name, 0) for name in names.reclaimable)
+
+
+def _fields(file: Path) -> dict[str, int]:
+    """Return the numbers in a file of lines `name number`; none if it is missing."""
     try:
-        lines = (group / "memory.stat").read_text().splitlines()
+        lines = file.read_text().splitlines()
     except OSError:
-        return 0
-    fields = (line.split() for line in lines)
-    return sum(int(value) for name, value in fields if name in names.reclaimable)
+        return {}
+    pairs = (line.split() for line in lines)
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}

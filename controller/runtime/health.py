@@ -35,12 +35,16 @@ def home_mark(home: Home, what: str) -> str:
 
 
 def process_of(pid: int) -> Process:
-    """Return a process's id, start and name; raises OSError."""
+    """Return a process's id, start and name; raises OSError.
+
+    One that has just been started, or is a zombie, has no command line: its thread's name does.
+    """
     _, started = _status(pid)
     words = [
         w.decode(errors="replace") for w in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     ]
-    return Process(pid=pid, started=started, name=program_of(words))
+    name = program_of(words) or Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+    return Process(pid=pid, started=started, name=name)
 
 
 def program_of(words: Sequence[str]) -> str:
@@ -85,7 +89,7 @@ def _is_of_autoscaler(process: psutil.Process) -> bool:
 
 def names_of_ended(processes: Iterable[Process]) -> str:
     """Return the names of ended processes; "" if none has ended."""
-    return ", ".join(sorted({p.name for p in processes if not is_running(p)}))
+    return ", ".join(sorted({p.name or f"process {p.pid}" for p in processes if not is_running(p)}))
 
 
 def why_away(home: Home) -> str:

@@ -36,6 +36,9 @@ def idle_process(env: Mapping[str, str] | None = None) -> Iterator[subprocess.Po
     """Have a process that does nothing for a block, however that ends."""
     with subprocess.Popen(["sleep", "infinity"], env=env) as process:
         try:
+            # Linux lets Popen return from exec before it has set the new command line.
+            words = Path(f"/proc/{process.pid}/cmdline")
+            eventually(lambda: words.read_bytes().startswith(b"sleep"), "it is sleep", LOOK_S)
             yield process
         finally:
             process.kill()

@@ -10,12 +10,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from controller.platform.memory import available_bytes, memory_limit
+from controller.platform.memory import available_bytes, memory_limit, oom_kills
 from tests.support.memory_limit import limited_memory
 
 ROOT = Path(__file__).parents[3]
 MIB = 2**20
 V1 = "5:memory:/a\n0::/\n"
+EVENTS = "max 5\noom 3\noom_kill 2\n"
 
 
 def planted(folder: Path, own: str, files: dict[str, str]) -> tuple[Path, Path]:
@@ -105,6 +106,24 @@ def test_what_control_groups_leave_is_available(
         assert 300 < found <= psutil.virtual_memory().total
     else:
         assert found == left
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "kills"),
+    [
+        ("0::/a/b\n", {"a/memory.events": "oom_kill 9\n", "a/b/memory.events": EVENTS}, 2),
+        ("0::/moved/from\n", {"memory.events": EVENTS}, 2),  # a container, seen from inside
+        (V1, {"memory/a/memory.oom_control": "under_oom 0\noom_kill 2\n"}, 2),
+        (V1, {"memory/a/memory.oom_control": "under_oom 0\n"}, 7),  # before Linux 4.13
+        ("0::/\n", {"memory.max": "max\n"}, 7),
+        ("0::/\n", {"memory.events": "low\noom_kill no\n"}, 7),
+    ],
+)
+def test_only_the_groups_own_processes_count_as_killed_for_memory(
+    tmp_path: Path, own: str, files: dict[str, str], kills: int
+) -> None:
+    (vmstat := tmp_path / "vmstat").write_text("nr_free_pages 5\noom_kill 7\n")
+    assert oom_kills(*planted(tmp_path, own, files), vmstat) == kills
 
 
 def test_a_container_has_no_more_than_its_limit() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,7 +18,17 @@ from tests.support.memory_limit import limited_memory
 from tests.support.processes import OWNER
 from tests.support.waiting import PATIENCE_S
 
+ROOT = Path(__file__).parents[3]
 LIMIT_BYTES = 64 << 20
+GREEDY = (sys.executable, "-c", f"b'x' * {4 * LIMIT_BYTES}")
+IN_GROUP = f"""
+import asyncio, sys
+from pathlib import Path
+from agents.remotes.local import LocalRemote
+remote = LocalRemote.of(Path(sys.argv[1]), {OWNER!r})
+ended = asyncio.run(remote.stream({GREEDY!r}, {PATIENCE_S}, lambda _: None))
+print(ended.exit_code, ended.past_deadline, ended.out_of_memory)
+"""
 
 
 async def test_what_runs_is_the_first_to_end_for_memory(tmp_path: Path) -> None:
@@ -25,15 +37,13 @@ async def test_what_runs_is_the_first_to_end_for_memory(tmp_path: Path) -> None:
     assert (await remote.run(("sh", "-c", until_offered), PATIENCE_S)).exit_code == 0
 
 
-async def test_that_memory_ran_out_is_told(tmp_path: Path) -> None:
-    remote = LocalRemote.of(tmp_path, OWNER)
-    greedy = (sys.executable, "-c", f"b'x' * {4 * LIMIT_BYTES}")
+def test_that_memory_ran_out_is_told(tmp_path: Path) -> None:
     with limited_memory(LIMIT_BYTES) as memory:
-        ended = await remote.stream((*memory.within, *greedy), PATIENCE_S, lambda _: None)
+        command = (*memory.within, sys.executable, "-P", "-c", IN_GROUP, str(tmp_path))
+        environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+        told = subprocess.run(command, env=environ, capture_output=True, check=True, text=True)
         assert memory.kills() == 1
-    assert (ended.exit_code, ended.past_deadline, ended.out_of_memory) == (KILLED, False, True)
-    at_ease = await remote.stream(greedy, PATIENCE_S, lambda _: None)
-    assert (at_ease.exit_code, at_ease.out_of_memory) == (0, False)
+    assert told.stdout.split() == [str(KILLED), "False", "True"]
 
 
 BURNING_S = 1.0

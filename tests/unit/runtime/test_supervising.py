@@ -139,6 +139,19 @@ def test_a_farm_without_its_raylet_is_down_and_says_so(
         FarmClient(home, {}).sweep_status("s")
 
 
+def test_a_process_without_a_name_is_missed_too(home: Home) -> None:
+    """The kernel has no command line of one that is just being started."""
+    is_up(home, Process(pid=os.getpid(), started=0, name=""))
+    assert why_away(home) == f"the farm is down: process {os.getpid()} ended"
+
+
+def test_one_without_a_command_line_has_a_name(raylet: subprocess.Popen[bytes]) -> None:
+    raylet.kill()
+    os.waitid(os.P_PID, raylet.pid, os.WEXITED | os.WNOWAIT)  # the kernel has dropped its memory
+    assert Path(f"/proc/{raylet.pid}/cmdline").read_bytes() == b""
+    assert process_of(raylet.pid).name == "sleep"
+
+
 def test_one_that_is_started_again_is_to_be_waited_for(home: Home) -> None:
     is_up(home, Process(pid=os.getpid(), started=0, name="raylet"))
     write_private(home.wanted, "{}")
