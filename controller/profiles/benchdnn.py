@@ -2,8 +2,8 @@
 
 A driver of benchdnn runs one kind of primitive and takes options and problems from a file, so there
 is a file for each driver. Options are those of oneDNN 3 (tests/benchdnn/doc); build benchdnn from
-the release that ran the model. Operations fused behind a primitive are left out and named in a
-comment.
+the release that ran the model. Operations fused behind a primitive, and attributes and strides for
+which there is no option here, are left out and named in a comment.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from controller.profiles.log_replays import modes_of
 from controller.profiles.model import PrimitiveRow, Profile
 from controller.profiles.primitive import Memory, primitive_of
 
@@ -43,7 +44,7 @@ def benchdnn_batches(profile: Profile) -> Batches:
         distinct.setdefault(row.body, row)
     for row in distinct.values():
         driver = DRIVERS.get(row.primitive)
-        if driver is None:
+        if driver is None or "*" in row.problem:  # a size that is open
             left_out[row.primitive] = left_out.get(row.primitive, 0) + 1
         else:
             lines.setdefault(driver, []).extend(_lines(row))
@@ -65,9 +66,18 @@ def _lines(row: PrimitiveRow) -> list[str]:
     """Return a comment, and a line with options and problem."""
     primitive = primitive_of(row.body)
     memory = {one.role: one for one in primitive.memory} if primitive else {}
-    fused = f", without its post-ops {row.post_ops}" if row.post_ops else ""
+    modes = modes_of(primitive) if primitive else ()
+    kept = [mode for mode in modes if mode.startswith("attr-fpmath:")]
+    left_out = [
+        *([f"post-ops {row.post_ops}"] if row.post_ops else []),
+        *(mode for mode in modes if mode not in kept),
+        *(f"strides {m.strides} of {m.role}" for m in memory.values() if m.strides),
+    ]
+    without = f", without its {', '.join(left_out)}" if left_out else ""
     options = _reorder(memory) if row.primitive == "reorder" else _computing(row, memory)
-    return [f"# {row.implementation}{fused}", " ".join(["--reset", *options, row.problem])]
+    arithmetic = [f"--{mode.replace(':', '=', 1)}" for mode in kept]
+    line = " ".join(["--reset", *arithmetic, *options, row.problem])
+    return [f"# {row.implementation}{without}", line]
 
 
 def _reorder(memory: Mapping[str, Memory]) -> list[str]:
@@ -82,7 +92,7 @@ def _computing(row: PrimitiveRow, memory: Mapping[str, Memory]) -> list[str]:
     biased = "bia" in memory and memory["bia"].dtype != "undef"
     if row.primitive == "matmul":
         last = row.problem.partition(":")[0].count("x")
-        mask = f"--bia_mask={1 << last}"  # a bias per column
+        mask = f"--bia_mask={memory['bia'].mask or 1 << last}" if biased else ""  # per column
         return [*options, f"--bia_dt={memory['bia'].dtype}", mask] if biased else options
     direction = _WITH_BIAS.get(row.direction, row.direction) if biased else row.direction
     return [f"--dir={direction}", *options]

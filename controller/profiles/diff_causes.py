@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from controller.contracts.profile_diff import ChangeKind
 from controller.profiles.model import PrimitiveRow
 from controller.profiles.parts import Row
-from controller.profiles.sites import Key, Site, dtype_of, is_copy, is_reorder, op_of
+from controller.profiles.sites import Key, Site, dtype_of, is_conversion, is_copy, is_reorder, op_of
 
 HALF_A_CALL = 500
 """Thousandths of a call, a step."""
@@ -47,8 +47,7 @@ def changes_of(one: Site | None, other: Site | None) -> Iterator[FoundChange]:
     if one is None or other is None:
         there = one or other or Site()
         nowhere = Site(there.phase, there.module, there.op)
-        kind = ChangeKind.ONLY_A if one else ChangeKind.ONLY_B
-        yield FoundChange(Cause(kind), one or nowhere, other or nowhere)
+        yield FoundChange(_cause_of_only(one, other), one or nowhere, other or nowhere)
         return
     if one.same(other, _same_work):
         yield FoundChange(SAME_WORK, one, other)
@@ -62,6 +61,16 @@ def changes_of(one: Site | None, other: Site | None) -> Iterator[FoundChange]:
             one, other = rest, rest_b
     if one.parts or other.parts:
         yield FoundChange(_cause(one, other), one, other)
+
+
+def _cause_of_only(one: Site | None, other: Site | None) -> Cause:
+    """Return that only one side has an operation; if that only converts, as reorders."""
+    there = one or other or Site()
+    converting_s = sum(part.seconds for part in there.parts if is_conversion(part.row))
+    if 2 * converting_s > there.seconds:
+        counts = (one.calls if one else 0.0, other.calls if other else 0.0)
+        return Cause(ChangeKind.REORDERS, counted=there.op, counts=counts)
+    return Cause(ChangeKind.ONLY_A if one else ChangeKind.ONLY_B)
 
 
 def _alike(ones: Mapping[Key, int], others: Mapping[Key, int]) -> bool:

@@ -57,7 +57,7 @@ def import_log(file: BinaryIO, path: Path, steps: int | None = None) -> Profile:
     """
     facts, order = LogFacts(), Order()
     found = totals(file, facts, order)
-    repeats = order.repeats()
+    repeats = None if facts.beyond.calls else order.repeats()
     known = steps or (repeats.count if repeats else None)
     rows, strange = primitive_rows(from_totals(found), steps=known or 1)
     if not rows:

@@ -12,7 +12,7 @@ from math import prod
 from typing import BinaryIO, Final
 
 from controller.contracts.replay import KernelReplay, LogReplayed, Replayed
-from controller.profiles.log_replays import Planned, likeness
+from controller.profiles.log_replays import MOST_TASKS, Planned, likeness
 from controller.profiles.model import Profile
 from controller.profiles.primitive import primitive_of
 from controller.profiles.projecting import (
@@ -100,6 +100,8 @@ def _live_tasks(live: Profile) -> tuple[dict[str, KernelReplay], tuple[Replayed,
         if not isinstance(task, KernelReplay) or task.key not in compared:
             continue
         try:
+            if len(tasks) >= MOST_TASKS:
+                raise NotReplayable(f"more than {MOST_TASKS:,} others come before")
             tasks[task.key] = task.model_copy(update={"bytes": trusted_bytes(task)})
         except NotReplayable as why:
             refused.append(Replayed(key=task.key, refused=str(why)))

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import BinaryIO
 
 from controller.contracts.replay import LogReplayed
-from controller.profiles.log_replays import Planned, is_product, likeness
+from controller.profiles.log_replays import Planned, is_product, modes_of
 from controller.profiles.model import PrimitiveRow, Profile
-from controller.profiles.primitive import primitive_of
+from controller.profiles.primitive import Primitive, primitive_of
 from controller.profiles.projecting import (
     LEAST_STEPS,
     MOST_REASONS,
     Samples,
+    body_key,
     projected,
-    replayed_primitives,
 )
+from controller.profiles.sites import REORDER
 from controller.profiles.validity import judged
 from controller.profiles.verbose import LogFacts, executions
 
@@ -36,10 +37,9 @@ def log_projected(
     whose median its times are scaled, as those of a profiled run are to its median step.
     """
     profile = _of_median_step(profile, steps_s)
-    products = {
-        body: told for body, told in _products(profile.primitives, planned, samples) if told
-    }
-    found = projected(profile, {**products, **samples}, *([steps_s] if steps_s else []))
+    stand_ins = dict(_stand_ins(profile.primitives, planned, samples))
+    known = {body: of.seconds for body, of in stand_ins.items()} | samples
+    found = projected(profile, known, *([steps_s] if steps_s else []))
     refused = {one.key: one.refused for one in done.replayed if one.refused}
     reasons = {
         body: refused.get(task.key) or "no kernel ran it as that primitive"
@@ -48,6 +48,7 @@ def log_projected(
     without = [row for row in found.primitives if row.replay is None]
     notes = (
         *_thread_notes(profile, done),
+        *_stand_in_notes(found, stand_ins),
         *_reason_notes(without, reasons, found),
     )
     summary = found.summary.model_copy(update={"notes": (*found.summary.notes, *notes)})
@@ -84,22 +85,77 @@ def step_seconds(log: BinaryIO, steps: int, executions_in_all: float) -> list[fl
     each = max(1, round(executions_in_all / steps))
     found = [0.0] * steps
     work = [0] * steps
-    for number, (_, body, seconds) in enumerate(executions(log, LogFacts())):
+    is_known: dict[bytes, bool] = {}  # those that are not are in no row
+    number = -1
+    for _, body, seconds in executions(log, LogFacts()):
+        if body not in is_known:
+            is_known[body] = primitive_of(body.decode(errors="replace")) is not None
+        if not is_known[body]:
+            continue
+        number += 1
         step = min(number // each, steps - 1)
         found[step] += seconds
         work[step] += hash(body)  # the same of the same executions in any order
     return found if len({*work}) == 1 else []
 
 
-def _products(
+@dataclass(frozen=True, slots=True)
+class _StandIn:
+    """What ran a matrix product that torch does not ask oneDNN for as the log's does."""
+
+    name: str
+    seconds: Sequence[float]
+
+
+def _stand_ins(
     rows: Iterable[PrimitiveRow], planned: Planned, samples: Mapping[str, Sequence[float]]
-) -> Iterator[tuple[str, Sequence[float]]]:
-    """Yield what matrix products took that torch ran without oneDNN: the whole kernel."""
-    ran = {likeness(primitive) for primitive, _ in replayed_primitives(samples)}
+) -> Iterator[tuple[str, _StandIn]]:
+    """Yield what matrix products took that ran as another primitive, or without oneDNN.
+
+    Where oneDNN logged other work in the kernel, there is none: its time is not the log's.
+    """
+    inside = _primitives_in(samples)
     for row in rows:
         task, primitive = planned.tasks.get(row.body), primitive_of(row.body)
-        if task and primitive and is_product(primitive) and likeness(primitive) not in ran:
-            yield row.body, samples.get(task.key, ())
+        if not (task and primitive and is_product(primitive)):
+            continue
+        if task.key not in inside:
+            if found := samples.get(task.key):
+                yield row.body, _StandIn("a whole kernel without oneDNN", found)
+        elif primitive.direction.startswith("BWD") and len(inside[task.key]) == 1:
+            (body,) = inside[task.key]
+            if _is_same_product(primitive, primitive_of(body)):
+                yield row.body, _StandIn("matmul", samples[body_key(task.key, body)])
+
+
+def _primitives_in(samples: Mapping[str, Sequence[float]]) -> dict[str, list[str]]:
+    """Return the bodies of what oneDNN ran in each kernel, but for reorders."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for key in samples:
+        kernel, _, body = key.rpartition("|")
+        primitive = primitive_of(body) if kernel else None
+        if primitive and primitive.kind != REORDER:
+            found[kernel].append(body)
+    return found
+
+
+def _is_same_product(gradient: Primitive, ran: Primitive | None) -> bool:
+    """Return whether a gradient of an inner product ran as a matrix product of its size."""
+    if ran is None or gradient.kind == ran.kind or ran.post_ops or modes_of(ran):
+        return False
+    same_types = {m.dtype for m in ran.memory} <= {m.dtype for m in gradient.memory}
+    return same_types and ran.flops() == gradient.flops()
+
+
+def _stand_in_notes(found: Profile, stand_ins: Mapping[str, _StandIn]) -> Iterator[str]:
+    whole_s = sum(row.seconds for row in found.primitives) or 1.0
+    spent: dict[str, float] = defaultdict(float)
+    for row in found.primitives:
+        if row.body in stand_ins:
+            kind = f"{row.primitive} {row.direction}".strip()
+            spent[f"{kind} ran as {stand_ins[row.body].name}"] += row.seconds
+    for what, seconds in sorted(spent.items(), key=lambda item: -item[1]):
+        yield f"replayed as other work, {seconds / whole_s:.1%} of the time: {what}"
 
 
 def _thread_notes(profile: Profile, done: LogReplayed) -> Iterator[str]:
@@ -116,7 +172,7 @@ def _reason_notes(
     without: Sequence[PrimitiveRow], reasons: Mapping[str, str], found: Profile
 ) -> Iterator[str]:
     """Yield how much of the primitives' time was not replayed, for each kind and reason."""
-    whole_s = sum(row.seconds for row in found.primitives)
+    whole_s = sum(row.seconds for row in found.primitives) or 1.0
     spent: dict[tuple[str, str], float] = defaultdict(float)
     for row in without:
         why = reasons.get(row.body, "its description is not known")

@@ -6,6 +6,7 @@ kernel is logged again when it is replayed, so that only equal primitives are co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -15,7 +16,7 @@ from controller.profiles.fused_replays import Task, fused_convolution, fused_dec
 from controller.profiles.model import PrimitiveRow
 from controller.profiles.opaque_replays import OPAQUE_MAKERS
 from controller.profiles.primitive import SPATIAL, Memory, Primitive, primitive_of
-from controller.profiles.product_replays import inner_product, matmul
+from controller.profiles.product_replays import SCALED, inner_product, matmul
 from controller.profiles.replay_arguments import (
     NO_TYPE,
     Argument,
@@ -29,11 +30,15 @@ from controller.profiles.replay_arguments import (
     values,
 )
 
-_MODES: Final = (
-    *("attr-fpmath", "attr-acc-mode", "attr-rounding-mode"),
-    *("attr-deterministic", "attr-dropout"),
+MOST_TASKS: Final = 5_000
+"""Of a log: each is run a dozen times, and a request has a limit."""
+_NO_MODES: Final = ("attr-scratchpad", "scratchpad_mode")
+"""Attributes that change nothing of what is computed; post-operations are told apart."""
+_POST_OPS: Final = re.compile(r"attr-post-ops:\S+|post_ops:'[^']*'")
+_SAME_FORWARD: Final = frozenset(
+    ("convolution", "deconvolution", "eltwise", "inner_product", "prelu", "softmax", "softmax_v2")
 )
-"""Attributes that change what is computed, as oneDNN logs them (src/common/verbose.cpp)."""
+"""Kinds of primitives that keep nothing for gradients: in training they do what they infer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,10 @@ class Planned:
 
 
 def planned_replays(rows: Iterable[PrimitiveRow]) -> Planned:
-    """Return the kernels that run the primitives; those of reorders come with other kernels."""
+    """Return the kernels that run the primitives; those of reorders come with other kernels.
+
+    rows: those with most time first.
+    """
     tasks: dict[str, KernelReplay] = {}
     refused: dict[str, str] = {}
     for row in rows:
@@ -55,6 +63,8 @@ def planned_replays(rows: Iterable[PrimitiveRow]) -> Planned:
         try:
             if primitive is None:
                 raise NotReplayable("its description is not known")
+            if len(tasks) >= MOST_TASKS:
+                raise NotReplayable(f"more than {MOST_TASKS:,} others take longer")
             tasks[row.body] = task_of(primitive)
         except NotReplayable as why:
             refused[row.body] = str(why)
@@ -63,17 +73,44 @@ def planned_replays(rows: Iterable[PrimitiveRow]) -> Planned:
 
 def likeness(primitive: Primitive) -> tuple[str, ...]:
     """Return what primitives that do the same work have in common, whatever runs them."""
-    roles = [f"{m.role}:{m.dtype}:{m.tag if not m.chosen else ''}" for m in primitive.memory]
-    kept = [role for role in roles if ":" + NO_TYPE not in role]
+    roles = [
+        f"{m.role}:{m.dtype}:{'' if m.chosen else _layout(m, primitive.kind)}"
+        for m in primitive.memory
+        if m.dtype != NO_TYPE
+    ]
     # How oneDNN convolves is its choice; which function another primitive computes is not.
     what = "" if "convolution" in primitive.kind else primitive.algorithm
-    work = (primitive.kind, what, primitive.direction, primitive.problem, primitive.post_ops)
-    return (*work, *_modes(primitive), *kept)
+    problem = primitive.problem
+    if primitive.kind == "matmul":  # some releases tell the output's sizes, too
+        problem = ":".join(problem.split(":")[:2])
+    work = (primitive.kind, what, _way(primitive), problem, primitive.post_ops)
+    return (*work, *modes_of(primitive), primitive.odd_bias, *roles)
 
 
-def _modes(primitive: Primitive) -> tuple[str, ...]:
-    """Return the attributes by which it computes otherwise than its sizes and types tell."""
-    return tuple(one for one in primitive.attributes.split() if one.startswith(_MODES))
+def _layout(memory: Memory, kind: str) -> str:
+    """Return a layout with its strides; those of products are replayed, if they can be."""
+    return memory.tag if kind == "matmul" else f"{memory.tag}:{memory.strides}"
+
+
+def _way(primitive: Primitive) -> str:
+    """Return its direction; one for both forward ones, if they do the same."""
+    kind, algorithm = primitive.kind, primitive.algorithm
+    same = (
+        kind in _SAME_FORWARD
+        or algorithm.startswith("pooling_avg")
+        or (kind == "batch_normalization" and "G" in algorithm and "R" not in algorithm)
+    )
+    return "FWD" if same and primitive.direction.startswith("FWD") else primitive.direction
+
+
+def modes_of(primitive: Primitive) -> tuple[str, ...]:
+    """Return the attributes by which it computes otherwise than its sizes and types tell.
+
+    They are modes of arithmetic, scales, zero points and so on, as oneDNN logs them
+    (src/common/verbose.cpp).
+    """
+    told = re.split(r"[\s;]+", _POST_OPS.sub("", primitive.attributes))
+    return tuple(one for one in told if one and not one.startswith(_NO_MODES))
 
 
 def is_product(primitive: Primitive) -> bool:
@@ -85,7 +122,8 @@ def task_of(primitive: Primitive) -> KernelReplay:
     """Return the kernel that runs a primitive; raises NotReplayable."""
     if not primitive.engine.startswith("cpu"):
         raise NotReplayable(f"it ran on engine {primitive.engine}")
-    if modes := _modes(primitive):
+    modes = modes_of(primitive)
+    if modes and not (primitive.kind == "matmul" and modes == (SCALED,)):
         raise NotReplayable(f"no kernel of torch runs it with {' '.join(modes)}")
     if primitive.post_ops and primitive.kind not in _MAKERS:
         raise NotReplayable(f"no kernel of torch has its post-operations {primitive.post_ops}")
@@ -142,7 +180,8 @@ def _convolution(primitive: Primitive) -> Task:
     biased = has_bias(primitive)
     if primitive.direction in ("FWD_D", "FWD_I"):
         bias = tensor([p["oc"]], dtype) if biased else Argument()
-        if primitive.post_ops:
+        # Without gradients, torch asks oneDNN to infer only in kernels that fuse.
+        if primitive.post_ops or (primitive.direction == "FWD_I" and last and not transposed):
             return _fused(primitive, [src, wei, bias], found, how, last=last)
         return "aten::convolution", [src, wei, bias, *how]
     if primitive.post_ops:

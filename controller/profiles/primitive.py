@@ -34,7 +34,8 @@ _MEMORY = re.compile(
     r"(?P<role>\w+?)[_:](?P<dtype>" + "|".join(_DTYPES) + r"):(?P<properties>[^:]*)"
     r":(?P<kind>[^:]*):(?P<tag>[^:]*)(?::(?P<strides>[\dx*]*))?"
 )
-_PARAMETER = re.compile(r"([a-z]+)(-?[0-9]{1,15})(?![0-9])")
+_MASK = re.compile(r"_mask(\d{1,4})$")
+_PARAMETER = re.compile(r"(?<![a-z])([a-z]{1,8})(-?[0-9]{1,15})(?![0-9])")
 _SHAPE = re.compile(r"[0-9]{1,15}(x[0-9]{1,15})*")
 _MOST_DIMENSIONS = 12
 """Of oneDNN's tensors; a damaged line may have more."""
@@ -69,6 +70,8 @@ class Memory:
     """Strides that differ from those of the tag."""
     chosen: bool
     """Whether oneDNN chose the layout, so that it may differ from the framework tensor's."""
+    mask: str = ""
+    """Bits of the output's sizes that a matmul's bias has; empty if nothing tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,12 @@ class Primitive:
         return {name: int(value) for name, value in _PARAMETER.findall(self.problem)}
 
     @property
+    def odd_bias(self) -> str:
+        """Return the mask of a matmul's bias that is not one for each column; else empty."""
+        columns = str(1 << self.problem.partition(":")[0].count("x"))
+        return next((m.mask for m in self.memory if m.mask not in ("", columns)), "")
+
+    @property
     def dtypes(self) -> str:
         """Return the distinct data types of source, weights and destination."""
         found = [m.dtype for m in self.memory if m.role != "bia" and m.dtype != "undef"]
@@ -125,8 +134,11 @@ class Primitive:
     def flops(self) -> float | None:
         """Return the FLOPs of one execution, a multiply-add counting as two.
 
-        None for kinds of primitives that FLOPs don't bound.
+        None for kinds of primitives that FLOPs don't bound, and for a second convolution fused
+        behind one, whose sizes are not told whole.
         """
+        if self._has_second():
+            return None
         p = self.parameters
         if self.kind == "matmul":
             return 2.0 * p["b"] * p["m"] * p["n"] * p["k"] if p else None
@@ -142,9 +154,15 @@ class Primitive:
 
     def bytes(self) -> float | None:
         """Return the bytes of its tensors, each counted once; None if unknown."""
+        if self._has_second():
+            return None
         pairs = zip(self.memory, self._elements_by_position(), strict=True)
         sizes = [count * _DTYPES[m.dtype] for m, count in pairs if count is not None]
         return float(sum(sizes)) if sizes else None
+
+    def _has_second(self) -> bool:
+        """Return whether a depthwise convolution is fused behind it."""
+        return any(one.startswith("dw:") for one in self.post_ops.split("+"))
 
     def elements(self) -> Mapping[str, int]:
         """Return the number of elements of each tensor by role, as it follows from the problem.
@@ -193,7 +211,7 @@ def primitive_of(body: str) -> Primitive | None:
     if len(fields) != 8 or not fields[0].startswith(("cpu", "gpu")) or not fields[1]:
         return None
     engine, kind, implementation, propagation, memory, attributes, auxiliary, problem = fields
-    found = [_MEMORY.match(token) for token in memory.split()]
+    found = [_memory(token) for token in memory.split()]
     if not problem or not found or None in found:
         return None
     if any(sizes.count("x") >= _MOST_DIMENSIONS for sizes in problem.split(":")):
@@ -203,14 +221,26 @@ def primitive_of(body: str) -> Primitive | None:
         kind=kind,
         implementation=implementation,
         propagation=propagation,
-        memory=tuple(
-            Memory(m["role"], m["dtype"], m["tag"], m["strides"] or "", "a" in m["properties"])
-            for m in found
-            if m
-        ),
+        memory=tuple(filter(None, found)),
         attributes=attributes.strip(),
         algorithm=_algorithm(auxiliary),
         problem=problem.strip(),
+    )
+
+
+def _memory(token: str) -> Memory | None:
+    """Return a tensor in a body; None if it is not one."""
+    found = _MEMORY.match(token)
+    if found is None:
+        return None
+    mask = _MASK.search(token)
+    return Memory(
+        role=found["role"],
+        dtype=found["dtype"],
+        tag=found["tag"],
+        strides=found["strides"] or "",
+        chosen="a" in found["properties"],
+        mask=mask[1] if mask else "",
     )
 
 

@@ -50,7 +50,9 @@ def matmul(primitive: Primitive) -> Task:
     batches = [prod(side[:-2]) for side in sides_of(primitive.problem)]
     if min(batches) != max(batches):
         raise NotReplayable("no kernel of torch multiplies batches of different sizes")
-    beta, is_scaled = sum_factor(primitive), SCALED in primitive.attributes
+    beta, is_scaled = sum_factor(primitive), SCALED in primitive.attributes.split()
+    if primitive.odd_bias:
+        raise NotReplayable("no kernel of torch adds a bias but one for each column")
     if p["b"] > 1 and has_bias(primitive):
         raise NotReplayable("no kernel of torch adds a bias to batches of products")
     in_batches = primitive.problem.split(":")[0].count("x") > 1 and not has_bias(primitive)

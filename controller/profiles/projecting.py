@@ -142,7 +142,7 @@ def _implementation_notes(
         likeness(primitive): primitive.implementation
         for primitive, _ in replayed_primitives(samples)
     }
-    whole_s = sum(row.seconds for row in rows)
+    whole_s = sum(row.seconds for row in rows) or 1.0
     spent: dict[str, float] = {}
     for row in rows:
         primitive = primitive_of(row.body)

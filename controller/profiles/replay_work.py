@@ -43,7 +43,7 @@ def most_flops(kernel: str, dims: str, values: str) -> float | None:
     """
     try:
         return _most_flops(kernel, dims, values)
-    except (ArithmeticError, IndexError, TypeError, ValueError):
+    except (ArithmeticError, IndexError, RecursionError, TypeError, ValueError):
         return None
 
 

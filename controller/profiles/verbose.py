@@ -28,21 +28,23 @@ MAX_EXAMPLE = 160
 """Characters kept of a skipped line."""
 
 _OTHER = re.compile(
-    rb"(?:onednn|dnnl|mkldnn)_verbose,(?:v\d+,)?(?:\d+\.?\d*,)?"
+    rb"(?:onednn|dnnl|mkldnn)_verbose,(?:v\d+,)?(?:\d{1,20}(?:\.\d{0,20})?,)?"
     rb"(?:info,|(?:primitive,)?(?:info,|create|error|warn)|graph,|ukernel,|common,)"
 )
 """oneDNN's lines other than executions."""
-_STARTED = re.compile(rb",(\d{6,}\.?\d*)(?:,|$)")
-_LIBRARY = re.compile(rb",info,(?:oneDNN|DNNL|Intel MKL-DNN) v([\w.]+)")
-_ISA = re.compile(rb",info,(?:cpu,isa:|Detected ISA is )([^\r\n]+)")
+_STARTED = re.compile(rb",(\d{6,20}(?:\.\d{0,20})?)(?:,|$)")
+_LIBRARY = re.compile(rb",info,(?:oneDNN|DNNL|Intel MKL-DNN) v([\w.]{1,40})")
+_ISA = re.compile(rb",info,(?:cpu,isa:|Detected ISA is )([^\r\n]{1,200})")
 _THREADS = re.compile(rb",info,cpu,runtime:(\w+)(?:,nthr:(\d{1,6})\b)?")
-_BEGAN = re.compile(rb"_verbose,(?:v\d+,)?(\d{9,16}\.?\d*),")
+_BEGAN = re.compile(rb"_verbose,(?:v\d+,)?(\d{9,16}(?:\.\d{0,20})?),")
 _CREATE = b",create"
 _ENGINES = (b"cpu", b"gpu")
+MOST_BODIES = 100_000
+"""Of which the executions are added up apart: each is a row, of some 4 kB."""
 LONGEST_HEAD = 80
 """Bytes of a line before its body, at most."""
 MOST_KINDS = 16
-"""Of creations: a log that names more is damaged."""
+"""Of creations, and of releases: a log that names more is damaged."""
 
 
 @dataclass(slots=True)
@@ -75,12 +77,19 @@ class LogFacts:
     """When its first line with a timestamp was written, in seconds since the epoch."""
     torn: bool = False
     """It ends in the middle of a line."""
+    beyond: Total = field(default_factory=Total)
+    """Executions of primitives that are in no row, after MOST_BODIES others."""
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """Return what makes the figures less sure."""
-        said = "the log ends in the middle of a line: its last line is cut off, and maybe its time"
-        return (said,) if self.torn else ()
+    def notes(self) -> Iterator[str]:
+        """Yield what makes the figures less sure."""
+        if self.torn:
+            yield "the log ends in the middle of a line: it is cut off, and maybe its time"
+        if self.beyond.calls:
+            yield (
+                f"{self.beyond.calls:,} executions, of {self.beyond.seconds:.4g} s, are in no row: "
+                f"the log has more than {MOST_BODIES:,} different ones"
+            )
 
     def skip(self, line: bytes) -> None:
         """Count a line that is not understood."""
@@ -120,11 +129,11 @@ def totals(
 ) -> dict[bytes, Total]:
     """Add up the executions of each body: the way through a log of any size.
 
-    order: keeps which body each has.
+    order: keeps which body each has, unless there are more than MOST_BODIES.
     """
     found: dict[bytes, Total] = {}
     for chunk in _by_chunk(file, facts, chunk_bytes):
-        if order is not None:
+        if order is not None and not facts.beyond.calls:
             order.add(chunk.bodies, chunk.which)
         many = len(chunk.bodies)
         least, most = np.full(many, np.inf), np.zeros(many)
@@ -133,7 +142,10 @@ def totals(
         calls = np.bincount(chunk.which, minlength=many)
         spent = np.bincount(chunk.which, chunk.seconds, many)
         for i in np.flatnonzero(calls).tolist():
-            total = found.setdefault(chunk.bodies[i], Total())
+            total = found.get(chunk.bodies[i])
+            if total is None:
+                is_kept = len(found) < MOST_BODIES
+                total = found.setdefault(chunk.bodies[i], Total()) if is_kept else facts.beyond
             total.calls += int(calls[i])
             total.seconds += float(spent[i])
             total.least = min(total.least, float(least[i]))
@@ -167,7 +179,8 @@ def _note_other(line: bytes, facts: LogFacts) -> None:
 
 def _note_header(line: bytes, facts: LogFacts) -> None:
     if library := _LIBRARY.search(line):
-        if (name := library[1].decode()) not in facts.libraries:
+        name = library[1].decode()
+        if name not in facts.libraries and len(facts.libraries) < MOST_KINDS:
             facts.libraries.append(name)
     elif isa := _ISA.search(line):
         facts.isa = isa[1].decode(errors="replace").strip()

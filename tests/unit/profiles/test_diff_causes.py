@@ -36,6 +36,19 @@ def test_of_calls_the_work_inside_that_differs_is_counted() -> None:
     )
 
 
+def test_what_only_converts_on_one_side_is_told_as_reorders() -> None:
+    """As torch's own conversions and the nodes of their gradients are, planted between layers."""
+    copy = replace(kernel("ToDenseBackward0", 0.02, phase="backward"), primitive_s=0.0)
+    inside = replace(copy, place=replace(copy.place, kernel="aten::to_mkldnn"), self_s=0.05)
+    both = [kernel("aten::conv2d", 0.2)]
+    found = diff(profile(both), profile([*both, copy, inside]))
+    (change,) = (one for one in found.changes if one.kind is not ChangeKind.SAME_WORK)
+    assert (change.kind, change.calls) == (ChangeKind.REORDERS, (0.0, 1.0))
+    assert "ToDenseBackward0: reorders 0 → 1, backward" in answer_lines(found, 3)[1]
+    new = diff(profile(both), profile([*both, replace(copy, self_s=0.2), inside]))
+    assert ChangeKind.ONLY_B in {one.kind for one in new.changes}
+
+
 def _of_sizes(counts: dict[str, float], **told: str) -> Rows:
     row = replace(kernel("aten::conv2d", 0.2), primitive_s=0.2)
     inside = (

@@ -142,6 +142,26 @@ def test_every_distinct_problem_is_in_a_batch_or_told(profile: Profile) -> None:
     assert not set(batches.left_out) & set(DRIVERS)
 
 
+def test_what_a_batch_file_leaves_out_is_in_its_comment(tmp_path: Path) -> None:
+    sides = "src:f32::blocked:ab:128x1:f0 wei:f32::blocked:ab::f0"
+    told = "attr-scratchpad:user attr-fpmath:bf16 attr-scales:wei:2:f32 attr-post-ops:eltwise_relu"
+    body = f"cpu,matmul,brg,undef,{sides} bia:f32::blocked:ab::f0_mask3 dst:f32::blocked:ab::f0"
+    (file := tmp_path / "it.log").write_text(
+        f"onednn_verbose,exec,{body},{told},,128x64:64x32,1\n"
+        f"onednn_verbose,exec,{body},{told},,*x64:64x32,1\n"
+    )
+    batches = benchdnn_batches(import_file(file))
+    *_, comment, line = batches.texts["matmul"].splitlines()
+    assert comment == (
+        "# brg, without its post-ops eltwise_relu, attr-scales:wei:2:f32, strides 128x1 of src"
+    )
+    assert line == (
+        "--reset --attr-fpmath=bf16 --dt=f32:f32:f32 --stag=ab --wtag=ab --dtag=ab "
+        "--bia_dt=f32 --bia_mask=3 128x64:64x32"
+    )
+    assert batches.left_out == {"matmul": 1}, "one has a size that is open"
+
+
 def test_a_convolution_with_bias_has_the_direction_that_says_so(profile: Profile) -> None:
     lines = problems(profile)["conv"]
     stem = [line for line in lines if "mb2_ic3oc16_" in line]

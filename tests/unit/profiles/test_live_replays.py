@@ -33,7 +33,7 @@ from controller.profiles.marks import REPLAY
 from controller.profiles.model import Place, Profile
 from controller.profiles.projecting import replay_key
 from controller.profiles.replay_arguments import NotReplayable
-from controller.profiles.replay_work import ATTENTION
+from controller.profiles.replay_work import ATTENTION, most_flops
 from tests.unit.profiles.test_live_check import BACKWARD, HEADER, TIMES, log_text, measured
 from tests.unit.profiles.test_log_replays import CONVOLUTION, MATMUL
 
@@ -249,6 +249,13 @@ def test_what_may_take_hours_is_not_run(
     """Whatever a profile says: only sizes and a convolution's padding tell how long it may take."""
     why = called(kernel, dims, values)
     assert why.startswith(f"a call has {flops}") if flops else not why
+
+
+def test_a_text_that_is_nested_too_deeply_has_no_work() -> None:
+    """Such as a trace may carry inside a string."""
+    deep = json.dumps(["", "", "", "[" * 100_000])
+    dims = "[[2, 3, 8, 8], [4, 3, 3, 3], [4]]"
+    assert most_flops("aten::mkldnn_convolution", dims, deep) is None
 
 
 def test_a_rebuilt_layer_keeps_the_time_of_its_own_run(log: Path) -> None:

@@ -27,6 +27,7 @@ from controller.contracts.replay import (
     Replayed,
 )
 from controller.platform.helper_main import Replies
+from controller.profiles import log_replays
 from controller.profiles.files import read
 from controller.profiles.importing import import_file
 from controller.profiles.log_projecting import log_projected, step_seconds
@@ -55,6 +56,7 @@ MATMUL = (
     "cpu,matmul,brg_matmul:avx2,undef,src:f32::blocked:ab::f0 wei:f32::blocked:ba::f0 "
     "dst:f32::blocked:ab::f0,,,128x64:64x32"
 )
+GRADIENT = INNER.replace("forward_training", "backward_weights")
 REORDER = (
     "cpu,reorder,jit:uni,undef,src:f32::blocked:abcd::f0 dst:f32::blocked:acdb::f0,,,2x64x32x32"
 )
@@ -144,6 +146,10 @@ MODES = (
     "attr-rounding-mode:dst:stochastic",
     "attr-deterministic:1",
     "attr-dropout:ab",
+    "attr-scales:wei:2:f32",
+    "attr-zero-points:dst:0:s32",
+    "attr-oscale:2",
+    "attr-something-new:1",
 )
 """As oneDNN 3.12 logs them: src/common/verbose.cpp."""
 
@@ -172,6 +178,36 @@ def test_where_the_scratchpad_is_changes_no_work() -> None:
     assert len({likeness(one) for body in bodies if (one := primitive_of(body))}) == 1
 
 
+STRIDED = CONVOLUTION.replace("src:f32::blocked:acdb:", "src:f32::blocked:acdb:131072x1x8192x512")
+BIASED = MATMUL.replace("dst:", "bia:f32::blocked:ab::f0_mask{} dst:")
+
+
+@pytest.mark.parametrize(
+    ("body", "other", "are_alike"),
+    [
+        (CONVOLUTION, STRIDED, False),
+        (BIASED.format(2), BIASED.format(3), False),
+        (BIASED.format(2), BIASED.format(2).replace("_mask2", ""), True),
+        (MATMUL, MATMUL.replace("64x32", "64x32:128x32"), True),  # as oneDNN 2 and 3.0 tell it
+        (CONVOLUTION, CONVOLUTION.replace("forward_training", "forward_inference"), True),
+        (INNER, INNER.replace("forward_training", "forward_inference"), True),
+        (INNER, INNER.replace("forward_training", "backward_data"), False),
+    ],
+)
+def test_only_the_same_work_is_alike(body: str, other: str, are_alike: bool) -> None:
+    one, two = (primitive_of(each) for each in (body, other))
+    assert one
+    assert two
+    assert (likeness(one) == likeness(two)) is are_alike
+
+
+@pytest.mark.parametrize("kind", ["batch_normalization", "pooling", "rnn"])
+def test_what_keeps_a_workspace_in_training_infers_otherwise(kind: str) -> None:
+    body = CONVOLUTION.replace("convolution", kind, 1).replace("alg:convolution_direct", "alg:max")
+    ways = [primitive_of(body), primitive_of(body.replace("forward_training", "forward_inference"))]
+    assert len({likeness(one) for one in ways if one}) == 2
+
+
 @pytest.mark.parametrize(
     ("body", "why"),
     [
@@ -195,6 +231,7 @@ def test_where_the_scratchpad_is_changes_no_work() -> None:
         (MATMUL.replace("128x64:64x32", "*x64:64x32"), "sizes are not known"),
         (MATMUL.replace("128x64:64x32", "1x128x64:8x64x32"), "batches of different sizes"),
         (MATMUL.replace("matmul", "shuffle"), "torch runs no shuffle"),
+        (BIASED.format(3), "no kernel of torch adds a bias but one for each column"),
         (REORDER.replace("64", "65"), "no kernel that was replayed has this reorder"),
     ],
 )
@@ -261,8 +298,61 @@ def test_only_equal_primitives_are_compared(tmp_path: Path) -> None:
         assert found.summary.efficiency is None
         told = "not replayed, 50.0% of the time: convolution FWD_D: no kernel ran it as that"
         assert any(told in note for note in found.summary.notes)
-    whole = projected(tmp_path, "", MATMUL, REORDER)
-    assert whole.summary.efficiency == pytest.approx(3.0)
+
+
+def test_a_product_without_onednn_counts_as_its_whole_kernel_and_says_so(tmp_path: Path) -> None:
+    whole = projected(tmp_path, replay_log(REORDER, 0.5), MATMUL, REORDER).summary
+    assert whole.efficiency == pytest.approx((3.0 + 0.5) / 2)
+    told = "replayed as other work, 50.0% of the time: matmul ran as a whole kernel without oneDNN"
+    assert told in whole.notes
+
+
+@pytest.mark.parametrize(
+    ("product", "ran"),
+    [
+        (MATMUL, MATMUL.replace("dst:f32", "dst:bf16")),
+        (MATMUL, MATMUL.replace("128x64", "256x64")),
+        (INNER, MATMUL.replace("f32", "bf16").replace("128x64:64x32", "8x16:16x4")),
+        (GRADIENT, MATMUL.replace("f32", "bf16").replace("128x64:64x32", "4x16:16x16")),
+        (GRADIENT, MATMUL.replace("128x64:64x32", "4x8:8x16")),
+    ],
+)
+def test_a_kernel_that_ran_other_work_by_onednn_does_not_count(
+    tmp_path: Path, product: str, ran: str
+) -> None:
+    found = projected(tmp_path, replay_log(ran, 0.5), product, REORDER).summary
+    assert found.efficiency is None
+    assert any("no kernel ran it as that primitive" in note for note in found.notes)
+
+
+def test_a_gradient_of_an_inner_product_may_run_as_a_product(tmp_path: Path) -> None:
+    ran = MATMUL.replace("f32", "bf16").replace("128x64:64x32", "4x8:8x16")
+    found = projected(tmp_path, replay_log(ran, 0.5), GRADIENT, REORDER).summary
+    assert found.efficiency == pytest.approx(0.5), "the product alone, and not its kernel"
+    assert "replayed as other work, 50.0% of the time: inner_product BWD_W ran as matmul" in (
+        found.notes
+    )
+
+
+def test_a_log_without_times_has_no_efficiency(tmp_path: Path) -> None:
+    (file := tmp_path / "it.log").write_bytes(log_of(CONVOLUTION, REORDER, milliseconds=0.0))
+    profile = import_file(file)
+    planned = planned_replays(profile.primitives)
+    done = LogReplayed(replayed=(Replayed(key=planned.tasks[CONVOLUTION].key),), threads=2)
+    other = CONVOLUTION.replace("brg_conv_fwd:avx2", "jit:avx512")
+    for log in ("", replay_log(other, 0.5)):
+        samples = samples_of(BytesIO(log.encode()), done.replayed)
+        assert log_projected(profile, planned, done, samples).summary.efficiency is None
+
+
+def test_of_very_many_primitives_those_with_most_time_are_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_replays, "MOST_TASKS", 2)
+    bodies = [CONVOLUTION.replace("mb2", f"mb{n}") for n in (1, 2, 3, 4)]
+    planned = planned_replays(imported(tmp_path, *bodies).primitives)
+    assert len(planned.tasks) == 2
+    assert {*planned.refused.values()} == {"more than 2 others take longer"}
 
 
 def test_a_slow_step_is_not_in_the_efficiency(tmp_path: Path) -> None:
@@ -351,6 +441,12 @@ def test_an_allocation_beyond_the_free_memory_fails_and_kills_nothing() -> None:
 def test_each_step_s_seconds() -> None:
     log = log_of(CONVOLUTION, REORDER, repeats=3, milliseconds=2.0)
     assert step_seconds(BytesIO(log), 3, 6.0) == pytest.approx([0.004] * 3)
+    strange = b"onednn_verbose,v1,primitive,exec,cpu,graph,of,another,kind,,,\n".replace(
+        b",\n", b",1\n"
+    )
+    lines = log.splitlines(keepends=True)
+    mixed = b"".join(strange + one if n % 2 else one for n, one in enumerate(lines))
+    assert step_seconds(BytesIO(mixed), 3, 6.0) == pytest.approx([0.004] * 3)
     other = log + log_of(CONVOLUTION, MATMUL, milliseconds=9.0)
     assert step_seconds(BytesIO(other), 4, 8.0) == [], "a step of other work is no step like them"
 

@@ -73,6 +73,20 @@ def test_bytes_of_an_open_size_are_not_known(kind: str, roles: str, problem: str
     assert primitive(kind, roles, problem).bytes() is None
 
 
+def test_a_second_convolution_behind_one_has_no_known_work() -> None:
+    """A depthwise one (`dw`): the sizes between both are not told."""
+    body = (
+        "cpu,convolution,jit_uni_dw:avx2,forward_inference,src:f32::blocked:acdb::f0 "
+        "wei:f32::blocked:Acdb8a::f0 dst:f32::blocked:acdb::f0,{},alg:convolution_direct,"
+        "mb1_ic32oc64_ih16oh16kh1sh1dh0ph0_iw16ow16kw1sw1dw0pw0"
+    )
+    plain, fused = (primitive_of(body.format(of)) for of in ("", "attr-post-ops:dw:k3s2p1"))
+    assert plain
+    assert plain.flops() == 2.0 * 32 * 64 * 16 * 16
+    assert fused
+    assert (fused.flops(), fused.bytes()) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("problem", "batch"),
     [

@@ -12,14 +12,27 @@ from random import Random
 
 import pytest
 
+from controller.profiles import verbose
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.importing import import_file
 from controller.profiles.primitive import primitive_of
-from controller.profiles.verbose import CHUNK_BYTES, LogFacts, executions, started_s, totals
+from controller.profiles.verbose import (
+    CHUNK_BYTES,
+    MOST_KINDS,
+    LogFacts,
+    executions,
+    started_s,
+    totals,
+)
 from controller.profiles.verbose_columns import LONGEST_TIME
 from tests.support.figures import Figure
 
 LOGS = Path(__file__).with_name("logs")
+CONVOLUTION = (
+    "cpu,convolution,brg_conv_fwd:avx2,forward_training,src:f32::blocked:acdb::f0 "
+    "wei:f32:a:blocked:Acdb32a::f0 dst:f32::blocked:acdb::f0,,alg:convolution_direct,"
+    "mb2_ic32oc64_ih32oh16kh3sh2dh0ph1_iw32ow16kw3sw2dw0pw1"
+)
 Known = tuple[str, str, str, str, str, str, float, float, float | None, float | None]
 
 AMX = (
@@ -278,6 +291,48 @@ def test_a_file_without_a_profile_is_one_clear_line(
     with pytest.raises(ProfileUnreadable, match=seen) as caught:
         import_file(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "onednn_verbose," + 200_000 * "1" + "\n",
+        "onednn_verbose,info,oneDNN v" + 200_000 * "1" + "\n",
+        "onednn_verbose,info,cpu,isa:" + 200_000 * "x" + "\n",
+        f"onednn_verbose,exec,{CONVOLUTION.rpartition(',')[0]},{200_000 * 'a'},1\n",
+        f"onednn_verbose,exec,{CONVOLUTION.rpartition(',')[0]},{200_000 * '1'},1\n",
+    ],
+)
+def test_a_long_line_takes_no_hours(line: str) -> None:
+    """Each took minutes to days, where a search began anew at every character."""
+    facts = LogFacts()
+    for body in totals(io.BytesIO(line.encode()), facts):
+        if primitive := primitive_of(body.decode()):
+            assert primitive.parameters == {}
+    assert started_s(line.encode()) is None
+    assert all(len(name) <= 40 for name in facts.libraries)
+    assert len(facts.isa or "") <= 200
+
+
+def test_very_many_releases_are_not_kept() -> None:
+    lines = "".join(f"onednn_verbose,info,oneDNN v3.{n}\n" for n in range(1000))
+    facts = LogFacts()
+    totals(io.BytesIO(lines.encode()), facts)
+    assert len(facts.libraries) == MOST_KINDS
+
+
+def test_of_very_many_primitives_the_rest_is_added_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verbose, "MOST_BODIES", 10)
+    bodies = [CONVOLUTION.replace("mb2", f"mb{n}") for n in range(1, 21)]
+    file = tmp_path / "it.log"
+    file.write_text("".join(f"onednn_verbose,exec,{body},1.5\n" for body in bodies * 3))
+    found = import_file(file)
+    assert len(found.primitives) == 10
+    told = "30 executions, of 0.045 s, are in no row: the log has more than 10 different ones"
+    assert told in found.summary.notes
+    assert found.summary.steps is None, "what the rest repeats is not known"
 
 
 def test_lines_longer_than_any_buffer_take_no_memory() -> None:
