@@ -5,9 +5,10 @@ Its steps run as the plain run's do: no profiler, the same malloc.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from agents.backends.protocol import TrainingBackend
 from agents.profiling.names import COUNTERS
@@ -78,10 +79,17 @@ def _steps(trainer: Trainer, count: int, on_progress: OnProgress) -> Steps:
 
 
 class _Hardware:
-    """Top-down shares by phase and of the whole step, or why there are none."""
+    """Top-down shares by phase and of the whole step, and why some of these have none."""
 
     def __init__(self, shares: Mapping[str, TopDown], why_not: str | None) -> None:
         self.shares, self.why_not = shares, why_not
+
+
+class _None(NamedTuple):
+    """Why nothing was counted."""
+
+    happened: str
+    said: str
 
 
 def _hardware(
@@ -99,18 +107,41 @@ def _hardware(
     def train() -> Steps:
         return _steps(trainer, count, lambda _: None)
 
-    try:
-        with counted_by(perf, [WHOLE], folder) as (whole, found):
-            whole.enter(WHOLE)
-            train()
-        with counted_by(perf, PHASES, folder) as (by_phase, of_phases):
-            phases.marked(by_phase.enter, train)
-        found |= of_phases
-    except OSError as error:
-        return _Hardware({}, f"{perf.told} failed: {error.strerror or error}")
+    def whole(mark: Mark) -> Steps:
+        mark(WHOLE)
+        return train()
+
+    found = {
+        **_counted(perf, [WHOLE], folder, whole),
+        **_counted(perf, PHASES, folder, lambda mark: phases.marked(mark, train)),
+    }
     shares = {phase: told for phase, told in found.items() if isinstance(told, TopDown)}
-    said = [told for told in found.values() if isinstance(told, str)]
-    return _Hardware(shares, None if shares else f"{perf.told} counted nothing: {said[0][:160]}")
+    missing: dict[_None, list[str]] = {}
+    for phase, told in found.items():
+        if isinstance(told, _None):
+            name = "the whole step" if phase == WHOLE else phase
+            missing.setdefault(told, []).append(name)
+    reasons = [
+        f"{perf.told} {why.happened} in {', '.join(names)}: {why.said}"
+        for why, names in missing.items()
+    ]
+    return _Hardware(shares, "; ".join(reasons) or None)
+
+
+def _counted(
+    perf: Perf, phases: Sequence[str], folder: Path, run: Callable[[Mark], Steps]
+) -> dict[str, TopDown | _None]:
+    """Return what was counted in each phase of steps, which tell a mark of their phases."""
+    try:
+        with counted_by(perf, phases, folder) as (sessions, found):
+            run(sessions.enter)
+    except OSError as error:
+        failed = _None("failed", str(error.strerror or error))
+        return dict.fromkeys(phases, failed)
+    return {
+        phase: told if isinstance(told, TopDown) else _None("counted nothing", told[:160])
+        for phase, told in found.items()
+    }
 
 
 class Phases:

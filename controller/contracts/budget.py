@@ -19,7 +19,8 @@ class BudgetLine(Contract):
     above_roof_s: float
     """Longer than the roofline allows, of the same work."""
     no_roof_s: float
-    """Work of which FLOPs or bytes are not known, or for which no peak was measured."""
+    """What kernels do around their primitives, often most of it; kernels that mostly call others;
+    views; work of which FLOPs or bytes are not known, or for which no peak was measured."""
     waiting_s: float
     in_no_op_s: float
     """Python, the framework between its ops, and compiled regions that name none."""

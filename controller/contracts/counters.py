@@ -36,5 +36,5 @@ class Counters(Contract):
     whole: TopDown | None = None
     """Of whole steps."""
     no_topdown: str | None = None
-    """Why hardware counters could not be read; None: they were."""
+    """Why the whole step or some of its phases have no shares of counters; None: all have."""
     notes: tuple[str, ...] = ()

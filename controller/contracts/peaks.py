@@ -81,11 +81,11 @@ class Roof(Rate):
 class Peaks(Contract):
     """The peak rates of a machine, over its stacks and over time: the roofs of its roofline."""
 
-    gemm_flops: dict[str, float]
+    gemm_flops: dict[str, PerSecond]
     """Data type → floating-point operations a second of the fastest matrix product found."""
-    copy_bytes: float
+    copy_bytes: PerSecond
     """Bytes a second, read and written, of a copy larger than the caches."""
-    update_bytes: float | None = None
+    update_bytes: PerSecond | None = None
     """The same of an update; None in those of earlier releases."""
     measured_at: str | None = None
     """Date (ISO 8601, UTC) of the newest of these; None in those of earlier releases."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from controller.contracts.base import Contract, Scalar
 from controller.contracts.counters import Counters
 from controller.contracts.peaks import Peaks
 from controller.contracts.topdown import TopDown
+
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class TopPrimitive(Contract):
@@ -19,7 +21,7 @@ class TopPrimitive(Contract):
     direction: str
     """FWD_D, FWD_I, BWD_D or BWD_W, as in benchdnn; empty for a primitive without a direction."""
     calls: float
-    seconds: float
+    seconds: NotNegative
     share: float
     """Share of the time of all primitives."""
     efficiency: float | None = None
@@ -32,7 +34,7 @@ class Creation(Contract):
     kind: str
     """`cache_miss`, `cache_hit` …; empty in logs of early releases."""
     calls: int
-    seconds: float
+    seconds: NotNegative
 
 
 class ProfileOrigin(Contract):
@@ -63,13 +65,13 @@ class ProfileSummary(Contract):
     """None in those of earlier releases."""
     steps: int | None
     """How many were profiled; None if nothing tells steps apart: figures are those of all."""
-    step_s: float | None = None
+    step_s: NotNegative | None = None
     """Median of the plain run, the reference for time."""
-    traced_step_s: float | None = None
+    traced_step_s: NotNegative | None = None
     """Median under torch.profiler, as measured; of an imported trace, the mean."""
-    verbose_step_s: float | None = None
+    verbose_step_s: NotNegative | None = None
     """Median under oneDNN's verbose mode, with ops recorded beside, as measured."""
-    scale: float | None = None
+    scale: NotNegative | None = None
     """What all times of ops, kernels and primitives are multiplied by: the plain step over the
     mean of the steps they were watched in; of a log that was replayed, its median step over its
     mean. None: they are as they were watched."""
@@ -77,11 +79,11 @@ class ProfileSummary(Contract):
     """Threads that ran ops; of several, times are sums over threads, which may exceed a step."""
     explained: float | None = None
     """Share of the watched steps' time that named operations spent."""
-    waiting_s: float | None = None
+    waiting_s: NotNegative | None = None
     """Spent in calls that wait, for a GPU or another thread; in no op."""
-    load_s: float | None = None
+    load_s: NotNegative | None = None
     """Loading a batch, where that is no part of the timed step; as watched."""
-    onednn_s: float | None = None
+    onednn_s: NotNegative | None = None
     matched: float | None = None
     """Share of the primitives' time that is matched to an op and a module."""
     efficiency: float | None = None
@@ -92,7 +94,7 @@ class ProfileSummary(Contract):
     efficiency_high: float | None = None
     replayed: float | None = None
     """Share of the time of primitives and other matrix products that was replayed."""
-    headroom_s: float | None = None
+    headroom_s: NotNegative | None = None
     """Time beyond the roofline's bound, over all operations with a known bound."""
     peaks: Peaks | None = None
     topdown: TopDown | None = None

@@ -13,7 +13,7 @@ from controller.profiles.attribution import Attribution, Spent
 from controller.profiles.model import KernelRow, Place, PrimitiveRow, Profile, Projection
 from controller.profiles.parts import headroom_of, parts_of
 from controller.profiles.primitive import primitive_of
-from controller.profiles.roofs import above_told
+from controller.profiles.roofs import above_told, is_narrowed, taps_inside
 from controller.profiles.verbose import Total
 
 TOP = 12
@@ -22,6 +22,9 @@ ROUNDING = 1e-9
 """Share by which sums of many floats may differ."""
 MOST_SIZE = 2**63 - 1
 """Of a parameter: a damaged log may tell of more than a table's column holds."""
+MOST_WORK = 1e30
+"""FLOPs or bytes of a call, more than any machine's in a year; a damaged log may tell of more, and
+of less than none."""
 UNCOUNTED = "rnn"
 """The kind of primitive that computes much, of FLOPs that are not told."""
 Primitives = Mapping[tuple[Place, str], Spent]
@@ -57,8 +60,8 @@ def kernel_rows(found: Attribution, steps: int = 1, scale: float = 1.0) -> list[
             calls=spent.calls / steps,
             self_s=spent.self_s / steps * scale,
             total_s=spent.total_s / steps * scale,
-            flops=operations.flops(place.kernel, place.dims, place.values),
-            bytes=_moved(place, spent.calls / steps, learning),
+            flops=_possible(operations.flops(place.kernel, place.dims, place.values)),
+            bytes=_possible(_moved(place, spent.calls / steps, learning)),
         )
         for place, spent in found.kernels.items()
     ]
@@ -74,6 +77,10 @@ def _moved(place: Place, calls: float, learning: float | None) -> float | None:
         moved = updates.update_bytes(place.kernel, place.values, learning)
         return moved / calls if moved else None
     return operations.input_bytes(place.kernel, place.dims, place.dtypes)
+
+
+def _possible(work: float | None) -> float | None:
+    return work if work is not None and 0 <= work <= MOST_WORK else None
 
 
 def nested(
@@ -133,8 +140,8 @@ def primitive_rows(
                 calls=spent.calls / steps,
                 seconds=spent.total_s / steps * scale,
                 least_s=spent.least_s * scale,
-                flops=primitive.flops(),
-                bytes=primitive.bytes(),
+                flops=_possible(primitive.flops()),
+                bytes=_possible(primitive.bytes()),
             )
         )
     return sorted(rows, key=lambda row: -row.seconds), strange
@@ -235,21 +242,37 @@ def under_roofline(profile: Profile, peaks: Peaks) -> Profile:
 
 
 def _primitive_attainable(row: PrimitiveRow, peaks: Peaks) -> float | None:
-    if row.primitive == UNCOUNTED:
+    if row.primitive == UNCOUNTED or (row.flops is not None and is_narrowed(row)):
         return None
-    return attainable(row.flops, row.bytes, row.dtype, peaks)
+    return attainable(_needed(row.flops, taps_inside(row)), row.bytes, row.dtype, peaks)
+
+
+def _needed(flops: float | None, inside: float | None) -> float | None:
+    """Return the FLOPs of taps inside the input; all where it is not known how many are."""
+    return flops if flops is None or inside is None else flops * inside
 
 
 def _kernel_attainable(row: KernelRow, peaks: Peaks) -> float | None:
-    """Return the least seconds of a kernel's call; None without FLOPs of what computes much."""
+    """Return the least seconds of a kernel's call; None without FLOPs of what computes much, and
+    of what only calls others."""
     place, moved = row.place, row.bytes
     if updates.is_update(place.kernel):
         return moved / peaks.update_bytes if moved and peaks.update_bytes else None
-    if row.flops is None and operations.computes(place.kernel):
+    if _calls_others(row) or (row.flops is None and operations.computes(place.kernel)):
         return None
     if moved is not None:
         moved += operations.output_bytes(place.kernel, place.dims, place.dtypes)
-    return attainable(row.flops, moved, operations.main_dtype(place.dtypes), peaks)
+    inside = operations.taps_inside(place.kernel, place.dims, place.values)
+    flops = _needed(row.flops, inside)
+    return attainable(flops, moved, operations.main_dtype(place.dtypes), peaks)
+
+
+def _calls_others(row: KernelRow) -> bool:
+    """Return whether most of a kernel's time is in others: these do its work, and have its roof.
+
+    A matrix product does its own, however short it is beside the views that it makes.
+    """
+    return row.place.kernel not in operations.GEMMS and row.total_s - row.self_s > row.self_s
 
 
 def attainable(flops: float | None, moved: float | None, dtype: str, peaks: Peaks) -> float | None:

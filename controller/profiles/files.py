@@ -42,6 +42,10 @@ KERNELS, PRIMITIVES, SUMMARY = "kernels.parquet", "primitives.parquet", "profile
 TIMELINE = "timeline.parquet"
 ROUNDED_S = 1e-3
 """By which the rounding of clocks may make a span shorter than nothing."""
+MOST_SUM_S = 1e9
+"""Of all calls of a row: thirty years of a core. A log may be of days, and of many threads."""
+MOST = 1e60
+"""Of any other number: so large a one, multiplied by another, is one still."""
 
 _PLACE = [(field.name, pa.string()) for field in fields(Place)]
 _REPLAY = [
@@ -75,6 +79,13 @@ PRIMITIVE_SCHEMA = pa.schema(
         *_REPLAY,
     ]
 )
+
+_SECONDS = (*_KERNEL[1:], *_PRIMITIVE[1:], "replay_s", "replay_low_s", "replay_high_s")
+_BOUNDS: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys(_SECONDS, (-ROUNDED_S, MOST_SUM_S)),
+    **dict.fromkeys(("calls", *_OPTIONAL, "replay_runs"), (0.0, MOST)),
+}
+"""Column of kernels or primitives → least and most of its numbers."""
 
 _SPAN_TEXT = ("kind", "name", "detail")
 TIMELINE_SCHEMA = pa.schema(
@@ -110,8 +121,8 @@ def write(profile: Profile, folder: Path) -> None:
 def read(folder: Path) -> Profile:
     """Read a profile that `write` wrote; raises ProfileUnreadable."""
     summary = _read(folder / SUMMARY, _summary)
-    kernels = _read(folder / KERNELS, partial(_columns, schema=KERNEL_SCHEMA))
-    primitives = _read(folder / PRIMITIVES, partial(_columns, schema=PRIMITIVE_SCHEMA))
+    kernels = _read(folder / KERNELS, partial(_rows_of, schema=KERNEL_SCHEMA))
+    primitives = _read(folder / PRIMITIVES, partial(_rows_of, schema=PRIMITIVE_SCHEMA))
     return Profile(
         summary,
         _rows(KernelRow, kernels),
@@ -144,10 +155,22 @@ def _spans(path: Path) -> dict[str, list[Any]]:
         "start_s": (-MOST_S, MOST_S),  # of another thread, maybe before the step
         "seconds": (-ROUNDED_S, MOST_S),
     }
-    for name, (least, most) in bounds.items():
-        if any(not least <= value <= most for value in columns[name]):
-            raise pa.ArrowInvalid(f'column "{name}" has values that no step has')
+    _require(columns, bounds)
     return columns
+
+
+def _rows_of(path: Path, schema: pa.Schema) -> dict[str, list[Any]]:
+    """Return the columns of kernels or primitives; raises ArrowInvalid for what no step has."""
+    columns = _columns(path, schema)
+    _require(columns, {name: _BOUNDS[name] for name in schema.names if name in _BOUNDS})
+    return columns
+
+
+def _require(columns: Mapping[str, list[Any]], bounds: Mapping[str, tuple[float, float]]) -> None:
+    for name, (least, most) in bounds.items():
+        known = [value for value in columns[name] if value is not None]
+        if known and not least <= min(known) <= max(known) <= most:
+            raise pa.ArrowInvalid(f'column "{name}" has values that no step has')
 
 
 def _read(path: Path, reader: Callable[[Path], Found]) -> Found:
@@ -168,14 +191,14 @@ def _summary(path: Path) -> ProfileSummary:
 
 def _columns(path: Path, schema: pa.Schema) -> dict[str, list[Any]]:
     """Return the values of each column. Raises ArrowInvalid for columns of one name."""
-    with path.open("rb") as file:
-        known = pq.read_metadata(file).schema
-        columns = [known.column(number) for number in range(len(known))]
-        texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
-        file.seek(0)
-        table = pq.ParquetFile(  # not `read_table`, which loads what reads folders of files
-            file, page_checksum_verification=True, read_dictionary=texts
-        ).read()
+    # From memory and without threads: Arrow's, even idle, may abort a process that ends.
+    data = pa.py_buffer(path.read_bytes())
+    known = pq.read_metadata(pa.BufferReader(data)).schema
+    columns = [known.column(number) for number in range(len(known))]
+    texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+    table = pq.ParquetFile(  # not `read_table`, which loads what reads folders of files
+        pa.BufferReader(data), page_checksum_verification=True, read_dictionary=texts
+    ).read(use_threads=False)
     if len({*table.column_names}) < table.num_columns:
         raise pa.ArrowInvalid("two of its columns have one name")
     return {field.name: _values(table, field) for field in schema}

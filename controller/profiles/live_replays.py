@@ -101,7 +101,7 @@ def _live_tasks(live: Profile) -> tuple[dict[str, KernelReplay], tuple[Replayed,
             continue
         try:
             if len(tasks) >= MOST_TASKS:
-                raise NotReplayable(f"more than {MOST_TASKS:,} others come before")
+                raise NotReplayable(f"{MOST_TASKS:,} others come before")
             tasks[task.key] = task.model_copy(update={"bytes": trusted_bytes(task)})
         except NotReplayable as why:
             refused.append(Replayed(key=task.key, refused=str(why)))

@@ -51,10 +51,10 @@ class Planned:
     """Body → why there is none."""
 
 
-def planned_replays(rows: Iterable[PrimitiveRow]) -> Planned:
+def planned_replays(rows: Iterable[PrimitiveRow], most: int = MOST_TASKS) -> Planned:
     """Return the kernels that run the primitives; those of reorders come with other kernels.
 
-    rows: those with most time first.
+    rows: those with most time first. most: primitives that are run.
     """
     tasks: dict[str, KernelReplay] = {}
     refused: dict[str, str] = {}
@@ -63,8 +63,8 @@ def planned_replays(rows: Iterable[PrimitiveRow]) -> Planned:
         try:
             if primitive is None:
                 raise NotReplayable("its description is not known")
-            if len(tasks) >= MOST_TASKS:
-                raise NotReplayable(f"more than {MOST_TASKS:,} others take longer")
+            if len(tasks) >= most:
+                raise NotReplayable(f"{most:,} others take longer")
             tasks[row.body] = task_of(primitive)
         except NotReplayable as why:
             refused[row.body] = str(why)

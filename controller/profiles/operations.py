@@ -6,7 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import zip_longest
+from math import prod
 from typing import Any
+
+from controller.profiles.convolutions import Axis, axis_of, share_inside
 
 _BYTES: Mapping[str, int] = {
     **dict.fromkeys(("double", "long int", "c10::complex<float>"), 8),
@@ -28,6 +31,7 @@ _VIEWS = (
     *("slice", "select", "unsqueeze", "squeeze", "flatten", "detach", "alias", "narrow"),
     *("split", "chunk", "unbind", "_unsafe_view", "_reshape_alias", "empty", "empty_like"),
     *("empty_strided", "resize_", "result_type", "lift_fresh", "unfold", "split_with_sizes"),
+    *("as_strided_", "resolve_conj", "resolve_neg"),
 )
 VIEWS = frozenset((*(f"aten::{name}" for name in _VIEWS), "detach"))
 """Views, which move no data; autograd's own `detach` has no namespace, and is not always called."""
@@ -55,6 +59,8 @@ four, and the first is made again (Dao et al. 2022, FlashAttention, algorithm 4)
 BACKWARD = "aten::convolution_backward"
 TRANSPOSED = 7
 """Index among its inputs."""
+STRIDE, PADDING, DILATION = 4, 5, 6
+"""Indices among its inputs; the first two are those of PART, too."""
 _COMPUTING = (
     *("aten::slow_conv", "aten::_slow_conv", "aten::mkldnn_convolution", "aten::mkldnn_rnn_layer"),
     *("aten::scaled_dot_product_", "aten::_scaled_dot_product_", "mkldnn::_", "quantized::linear"),
@@ -81,6 +87,8 @@ MOST_ELEMENTS = 2**48
 """Of a tensor; it bounds products of sizes that are made up."""
 PART = "aten::_slow_conv2d_backward"
 """The kernel that `aten::convolution_backward` calls where torch doesn't use oneDNN."""
+_MADE_UP = (ValueError, TypeError, IndexError, ArithmeticError, RecursionError)
+"""What inputs raise that no call has."""
 
 
 def shapes(text: str) -> list[list[int]]:
@@ -121,11 +129,21 @@ def input_bytes(kernel: str, dims: str, dtypes: str) -> float | None:
     """Return the bytes of a kernel's input tensors, each once; None for a view or a gather."""
     if kernel in VIEWS or kernel in GATHERS or not dims:
         return None
-    total = 0.0
-    for size, kind in zip(_listed(dims), _listed(dtypes), strict=False):
-        if isinstance(kind, str):
-            total += elements(_first(size)) * _BYTES.get(kind, 0) if size else 0
-    return total or None
+    return float(sum(_tensors(dims, dtypes))) or None
+
+
+def largest_bytes(kernel: str, dims: str, dtypes: str) -> float:
+    """Return the bytes of a kernel's largest input, or of its output if it is elementwise."""
+    return max(output_bytes(kernel, dims, dtypes), *_tensors(dims, dtypes), 0.0)
+
+
+def _tensors(dims: str, dtypes: str) -> list[int]:
+    """Return the bytes of each input that is a tensor of a known type."""
+    return [
+        elements(_first(size)) * _BYTES.get(kind, 0)
+        for size, kind in zip(_listed(dims), _listed(dtypes), strict=False)
+        if isinstance(kind, str) and size
+    ]
 
 
 def output_bytes(kernel: str, dims: str, dtypes: str) -> float:
@@ -153,7 +171,16 @@ def flops(kernel: str, dims: str, values: str) -> float | None:
     """
     try:
         return _flops(kernel, shapes(dims), values)
-    except (ValueError, TypeError, IndexError, ArithmeticError):
+    except _MADE_UP:
+        return None
+
+
+def taps_inside(kernel: str, dims: str, values: str) -> float | None:
+    """Return the share of taps inside the input of a convolution of torch's; None if not known."""
+    try:
+        axes = _axes_of(kernel, shapes(dims), values)
+        return share_inside(axes) if axes else None
+    except _MADE_UP:
         return None
 
 
@@ -166,7 +193,7 @@ def _flops(kernel: str, sizes: Sequence[list[int]], values: str) -> float | None
     if kernel in (BACKWARD, PART) and len(sizes) >= 3:
         return _convolution_backward(sizes, values)
     if kernel in FORWARD and len(sizes) >= 2:
-        return _convolution(sizes, _lists(values)[FORWARD[kernel]])
+        return _convolution(sizes, _forward_axes(kernel, sizes, values))
     return None
 
 
@@ -193,20 +220,39 @@ def _attention(kernel: str, sizes: Sequence[Sequence[int]], values: str) -> floa
     return 2.0 * products * elements((*query[:-2], query[-1], pairs))
 
 
-def _convolution(sizes: Sequence[Sequence[int]], lists: Sequence[list[int]]) -> float | None:
-    """Return the FLOPs of a convolution from padding, stride and, if given, dilation."""
+def _convolution(sizes: Sequence[Sequence[int]], axes: Sequence[Axis]) -> float | None:
+    """Return the FLOPs of a convolution, with the taps in its padding."""
     source, weights = sizes[:2]
-    spatial = len(source) - 2
-    if len(lists) < 2 or len(weights) != len(source):
+    if not axes or any(axis.out < 1 for axis in axes):
         return None
+    return 2.0 * elements(weights) * source[0] * prod(axis.out for axis in axes)
 
-    padding, stride = lists[:2]
-    dilation = lists[2] if len(lists) > 2 else [1] * spatial
-    pixels: int = 1
-    for axis in range(spatial):
-        reach = dilation[axis] * (weights[2 + axis] - 1) + 1
-        pixels *= int((source[2 + axis] + 2 * padding[axis] - reach) // stride[axis]) + 1
-    return 2.0 * elements(weights) * source[0] * pixels
+
+def _axes_of(kernel: str, sizes: Sequence[list[int]], values: str) -> list[Axis]:
+    """Return a convolution's dimensions; none of other kernels, and of transposed ones."""
+    if kernel in FORWARD:
+        return _forward_axes(kernel, sizes, values)
+    listed = values_of(values)
+    is_part = kernel == PART
+    if not is_part and (kernel != BACKWARD or listed[TRANSPOSED] == "True"):
+        return []
+    gradient, source, weights = sizes[:3]
+    stride, padding = json.loads(listed[STRIDE]), json.loads(listed[PADDING])
+    dilation = [1] * len(stride) if is_part else json.loads(listed[DILATION])
+    along = (source[2:], gradient[2:], weights[2:], padding, stride, dilation)
+    return [Axis(*map(int, each)) for each in zip(*along, strict=True)]
+
+
+def _forward_axes(kernel: str, sizes: Sequence[list[int]], values: str) -> list[Axis]:
+    """Return the dimensions from padding, stride and, if given, dilation; none if not given."""
+    lists = _lists(values)[FORWARD[kernel]]
+    if len(lists) < 2:
+        return []
+    source, weights = sizes[0][2:], sizes[1][2:]
+    padding, stride, *more = lists[:3]
+    dilation = more[0] if more else [1] * len(source)
+    along = zip(source, weights, padding, stride, dilation, strict=True)
+    return [axis_of(*map(int, each)) for each in along]
 
 
 def _convolution_backward(sizes: Sequence[Sequence[int]], values: str) -> float | None:
@@ -229,7 +275,7 @@ def elements(size: Sequence[object]) -> int:
     """Return the elements of a tensor of some size; 0 if no tensor has such a size."""
     found = 1
     for number in size:
-        if not isinstance(number, int) or number < 0 or found > MOST_ELEMENTS:
+        if not isinstance(number, int) or not 0 <= number <= MOST_ELEMENTS or found > MOST_ELEMENTS:
             return 0
         found *= number
     return found
@@ -241,7 +287,22 @@ def keeps_type(dtypes: str) -> bool:
     return target is not None and target == source
 
 
+def keeps_layout(dims: str, strides: str) -> bool:
+    """Return whether a copy's target and source are of one size, and lie alike; False if nothing
+    tells. The stride of a single element says nothing."""
+    sizes, laid = shapes(dims)[:2], shapes(strides)[:2]
+    if len(sizes) < 2 or sizes[0] != sizes[1] or {*map(len, laid)} != {len(sizes[0])}:
+        return False
+    target, *source = (
+        [step for n, step in zip(sizes[0], of, strict=True) if n != 1] for of in laid
+    )
+    return [target] == source
+
+
 def _listed(text: str) -> list[Any]:
     """Return what a trace lists of a kernel's inputs; nothing if it is no list."""
-    found = json.loads(text) if text else []
+    try:
+        found = json.loads(text) if text else []
+    except (ValueError, RecursionError):
+        return []
     return found if isinstance(found, list) else []

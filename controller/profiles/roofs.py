@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from controller.contracts.peaks import (
@@ -15,11 +16,11 @@ from controller.contracts.peaks import (
     Rate,
     Roof,
 )
+from controller.profiles.convolutions import Axis, share_inside
 from controller.profiles.model import PrimitiveRow, Profile
+from controller.profiles.primitive import primitive_of
 from controller.profiles.updates import is_update
 
-MOST_TAPS: Final = 1000
-"""Of a kernel along one dimension."""
 KEPT: Final = 32
 """Measurements of a machine's peaks that are kept; the ones that count are among them."""
 ABOVE: Final = 1.1
@@ -30,6 +31,10 @@ SHORTEST_S: Final = 1e-4
 WINOGRAD: Final = "wino"
 """In the names of implementations that compute less than a primitive's FLOPs, and so have no rate
 that a matrix product could reach."""
+WIDE: Final = ("f32", "f64")
+"""Types that products may be narrower than."""
+_MODE: Final = re.compile(r"attr-fpmath:(?!strict)")
+"""A mode that lets oneDNN round factors to a narrower type, where that is faster."""
 
 
 def peaks_of(measured: Sequence[MeasuredPeaks]) -> Peaks | None:
@@ -116,26 +121,37 @@ def _rate(row: PrimitiveRow, scale: float) -> float:
     watched_s = row.seconds / (scale * row.kept) if row.kept else 0.0
     if not row.flops or watched_s < SHORTEST_S * row.calls or WINOGRAD in row.implementation:
         return 0.0
-    return row.flops * taps_inside(row) * row.calls / watched_s if watched_s else 0.0
+    inside = taps_inside(row)
+    if inside is None or is_narrowed(row):
+        return 0.0
+    return row.flops * inside * row.calls / watched_s if watched_s else 0.0
 
 
-def taps_inside(row: PrimitiveRow) -> float:
+def taps_inside(row: PrimitiveRow) -> float | None:
     """Return the share of a convolution's taps that are inside its input: others need no FLOPs.
 
-    0 of what isn't counted here, a deconvolution with padding.
+    None of what isn't counted here, a deconvolution with padding.
     """
-    p, share = row.parameters, 1.0
-    for dim in "dhw":
-        if not (padding := p.get(f"p{dim}", 0)):
-            continue
-        size, out, taps = (p.get(f"{name}{dim}", 1) for name in "iok")
-        if row.primitive != "convolution" or not 0 < taps <= MOST_TAPS or out < 1:
-            return 0.0
-        stride, apart = max(1, p.get(f"s{dim}", 1)), p.get(f"d{dim}", 0) + 1
-        begins = [tap * apart - padding for tap in range(taps)]
-        spans = (min(out - 1, (size - 1 - at) // stride) - max(0, -(at // stride)) for at in begins)
-        share *= sum(max(0, span + 1) for span in spans) / (out * taps)
-    return share
+    padded = [dim for dim in "dhw" if row.parameters.get(f"p{dim}", 0)]
+    if padded and row.primitive != "convolution":
+        return None
+    return share_inside(_axis(row.parameters, dim) for dim in padded)
+
+
+def _axis(p: Mapping[str, int], dim: str) -> Axis:
+    size, out, taps = (p.get(f"{name}{dim}", 1) for name in "iok")
+    stride, apart = max(1, p.get(f"s{dim}", 1)), p.get(f"d{dim}", 0) + 1
+    return Axis(size, out, taps, p.get(f"p{dim}", 0), stride, apart)
+
+
+def is_narrowed(row: PrimitiveRow) -> bool:
+    """Return whether products may be in a narrower type than the first tensor's: by a mode of
+    arithmetic, or since the weights have one. Then it has no roof: nothing tells which type."""
+    if _MODE.search(row.attributes):
+        return True
+    primitive = primitive_of(row.body) if row.dtype in WIDE and ":" in row.data_types else None
+    types = {memory.role: memory.dtype for memory in primitive.memory} if primitive else {}
+    return types.get("src") in WIDE and types.get("wei", row.dtype) not in WIDE
 
 
 def raised_by(profile: Profile, peaks: Peaks, run: str) -> list[MeasuredPeaks]:

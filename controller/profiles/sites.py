@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from controller.profiles.model import KernelRow, PrimitiveRow, Profile
-from controller.profiles.operations import VIEWS, keeps_type, main_dtype
+from controller.profiles.operations import VIEWS, keeps_layout, keeps_type, main_dtype
 from controller.profiles.parts import UNEXPLAINED, WAITING, Part, Row, parts_of
 
 REORDER = "reorder"
@@ -163,7 +163,9 @@ def is_conversion(row: Row) -> bool:
     if isinstance(row, PrimitiveRow):
         return is_reorder(row)
     place = row.place
-    return place.kernel in CONVERSIONS or (is_copy(row) and keeps_type(place.dtypes))
+    if not is_copy(row):
+        return place.kernel in CONVERSIONS
+    return keeps_type(place.dtypes) and not keeps_layout(place.dims, place.strides)
 
 
 def dtype_of(row: Row) -> str:

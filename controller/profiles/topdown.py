@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, dropwhile
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Final
 
@@ -64,12 +64,16 @@ _BEFORE_UNIT: Final = 1
 """Fields from a metric to its unit."""
 SLOTS: Final = "slots"
 """The event that counts all slots."""
+PARENTS: Final = {child: parent for parent, children in LEVELS.items() for child in children}
+"""Node of level 2 → node of level 1."""
+UNCOUNTED: Final = "<not counted>"
+"""What perf prints for an event that had no counter in an interval."""
 SMT: Final = "smt_contention"
 """AMD's share of the slots that the core's other thread took."""
 Values = dict[str, list[float]]
-"""Node → percents, or event → counts: of each interval, or group of cores."""
+"""Node → percents, or event → counts, of each interval or group of cores; NaN where not counted."""
 Pair = tuple[str, float | None]
-"""A node and a percent, or an event and a count; None where none was counted."""
+"""A node and a percent, or an event and a count; None where there is no number."""
 
 
 def read_topdown(path: Path) -> TopDown:
@@ -92,31 +96,62 @@ def topdown_in(data: bytes, what: str, source: str | None = None) -> TopDown:
     lines = [line for line in data.decode(errors="replace").splitlines() if len(line) < LONGEST]
     for tool, reader in (("perf", _perf), ("PerfSpect", _perfspect)):
         values = reader(lines)
-        finite = {name: [*filter(isfinite, each)] for name, each in values.items()}
-        if shares := _shares(finite):
-            notes = _notes(values, finite)
+        used = _whole(values) if SLOTS in values else _alike(values)
+        if shares := _shares(used):
+            notes = _notes(values, used)
             return _topdown(what, source or f"{tool}, {Path(what).name}", shares, notes)
     raise _unreadable(what, "it has no top-down metric and none of the events slots, topdown-*")
+
+
+def _whole(values: Values) -> Values:
+    """Return the counts of intervals, or groups of cores, in which all of level 1 was counted.
+
+    An event of level 2 that was not counted in each of them is left out, as is one that was counted
+    in another number than slots: in all slots, it would have another share.
+    """
+    same = {
+        name: each
+        for name, each in values.items()
+        if len(each) == len(values[SLOTS]) and any(map(isfinite, each))
+    }
+    first = [each for name, each in same.items() if _EVENTS.get(name) not in PARENTS]
+    whole = [i for i, counts in enumerate(zip(*first, strict=True)) if all(map(isfinite, counts))]
+    kept = {name: [each[i] for i in whole] for name, each in same.items()}
+    return {name: each for name, each in kept.items() if each and all(map(isfinite, each))}
+
+
+def _alike(values: Values) -> Values:
+    """Return the percents, without those of level 2 of which there are fewer than of the parent."""
+    finite = {name: [*filter(isfinite, each)] for name, each in values.items()}
+    counted = {name: len(each) for name, each in finite.items()}
+    fewest = {name: counted.get(PARENTS.get(name, ""), 0) for name in finite}
+    return {name: each for name, each in finite.items() if each and counted[name] >= fewest[name]}
 
 
 def _shares(values: Values) -> dict[str, float]:
     """Return each node's share of the slots: its events over slots, or else its mean percent."""
     if SLOTS not in values:
-        means = {name: sum(each) / len(each) for name, each in values.items() if each}
+        means = {name: sum(each) / len(each) for name, each in values.items()}
         return {name: mean / 100 for name, mean in means.items() if name not in _EVENTS}
     slots = sum(values[SLOTS])
-    counts = {name: sum(each) for name, each in values.items() if each and name != SLOTS}
+    counts = {name: sum(each) for name, each in values.items() if name != SLOTS}
     return {_EVENTS[name]: count / slots for name, count in counts.items()} if slots > 0 else {}
 
 
-def _notes(values: Values, finite: Values) -> list[str]:
-    """Return notes on the values that shares are computed from. finite: those not left out."""
-    most = max(map(len, finite.values()))
+def _notes(values: Values, used: Values) -> list[str]:
+    """Return notes on the values that shares are computed from. used: those not left out."""
+    most = max(map(len, used.values()))
     alike = "" if SLOTS in values else ", each of which counts alike"
     notes = [f"means of {most} intervals or groups of cores{alike}"] if most > 1 else []
-    total, kept = (sum(map(len, each.values())) for each in (values, finite))
+    partly = [n for n, each in values.items() if n not in used and any(map(isfinite, each))]
+    if partly:
+        names = ", ".join(_EVENTS.get(name, name) for name in partly)
+        others = "not counted in the same intervals, or groups of cores, as level 1"
+        notes.append(f"left out {names}: {others}")
+    total, kept = (sum(map(len, each.values())) for each in (values, used))
     if kept < total:  # perf prints `nan` for a core that was idle
-        notes.append(f"left out {total - kept} of {total} values: not finite")
+        told = "not counted, not finite, or beside such a value"
+        notes.append(f"left out {total - kept} of {total} values: {told}")
     return notes
 
 
@@ -191,9 +226,12 @@ def _node_of_metric(unit: str) -> str | None:
 
 
 def _of_objects(lines: Iterable[str]) -> Iterator[Pair]:
-    """Yield the event and the metric of each line of -j output."""
+    """Yield the event and the metric of each line of -j output; of --topdown, all metrics."""
     for line in lines:
         row = _object(line) if line.startswith("{") else {}
+        for key, value in row.items():
+            if node := _node_of_metric(key):
+                yield node, _number(value)
         if event := _event(str(row.get("event", ""))):
             yield event, _number(row.get("counter-value"))
         if node := _node_of_metric(str(row.get("metric-unit", ""))):
@@ -276,12 +314,14 @@ def _node_of_cell(cell: str) -> str | None:
 
 
 def _number(text: object) -> float | None:
-    """Return a number; None for `<not supported>`, `<not counted>` and other text.
+    """Return a number; NaN for `<not counted>`, None for `<not supported>` and other text.
 
     A decimal comma, of locales that have one, is read: where commas separate fields, none is left.
     """
     if not isinstance(text, str | int | float) or isinstance(text, bool) or text == "":
         return None
+    if text == UNCOUNTED:
+        return nan
     try:
         return float(text.replace(",", ".") if isinstance(text, str) else text)
     except (ValueError, OverflowError):

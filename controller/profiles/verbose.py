@@ -78,7 +78,7 @@ class LogFacts:
     torn: bool = False
     """It ends in the middle of a line."""
     beyond: Total = field(default_factory=Total)
-    """Executions of primitives that are in no row, after MOST_BODIES others."""
+    """Executions of primitives that are not added up apart, after very many others."""
 
     @property
     def notes(self) -> Iterator[str]:
@@ -88,7 +88,7 @@ class LogFacts:
         if self.beyond.calls:
             yield (
                 f"{self.beyond.calls:,} executions, of {self.beyond.seconds:.4g} s, are in no row: "
-                f"the log has more than {MOST_BODIES:,} different ones"
+                "the log has too many different ones"
             )
 
     def skip(self, line: bytes) -> None:
@@ -126,10 +126,11 @@ def totals(
     facts: LogFacts,
     order: Order | None = None,
     chunk_bytes: int = CHUNK_BYTES,
+    most_bodies: int = MOST_BODIES,
 ) -> dict[bytes, Total]:
     """Add up the executions of each body: the way through a log of any size.
 
-    order: keeps which body each has, unless there are more than MOST_BODIES.
+    order: keeps which body each has, unless there are more than most_bodies.
     """
     found: dict[bytes, Total] = {}
     for chunk in _by_chunk(file, facts, chunk_bytes):
@@ -144,7 +145,7 @@ def totals(
         for i in np.flatnonzero(calls).tolist():
             total = found.get(chunk.bodies[i])
             if total is None:
-                is_kept = len(found) < MOST_BODIES
+                is_kept = len(found) < most_bodies
                 total = found.setdefault(chunk.bodies[i], Total()) if is_kept else facts.beyond
             total.calls += int(calls[i])
             total.seconds += float(spent[i])

@@ -11,7 +11,7 @@ from controller.contracts.profile import ProfileSummary
 from controller.contracts.topdown import LEVELS, TopDown
 from controller.profiles.parts import NO_PHASE
 from controller.reports.profile_tables import duration
-from controller.reports.topdown_lines import node_name
+from controller.reports.topdown_lines import node_name, untold
 
 NUMBERS = (
     *("time", "minor faults", "major faults", "waits", "preemptions"),
@@ -53,8 +53,8 @@ def count_notes(counters: Counters | None) -> list[str]:
 
 def why_no_topdown(summary: ProfileSummary) -> str:
     """Return why a profile has no top-down shares, and what to do."""
-    why = summary.counters.no_topdown if summary.counters else None
-    return f"None: {why}. {ADD}" if why else f"None: {UNKNOWN} {ADD}"
+    missing = untold(summary.counters)
+    return f"{missing[0].upper()}{missing[1:]}. {ADD}" if missing else f"None: {UNKNOWN} {ADD}"
 
 
 def phase_shares(counters: Counters | None) -> Iterator[tuple[str, ...]]:

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from controller.contracts.profile import ProfileSummary
 from controller.reports.profile_lines import Line, Lines, per
-from controller.reports.topdown_lines import topdown_lines
+from controller.reports.topdown_lines import topdown_lines, untold
 
 WIDE = 0.2
 """Share of an efficiency from which its interval says little."""
@@ -73,10 +73,11 @@ def _time_lines(summary: ProfileSummary) -> Iterator[str]:
 
 
 def _topdown_lines(summary: ProfileSummary) -> list[str]:
-    if summary.topdown:
-        return topdown_lines(summary.topdown)
-    counters = summary.counters
-    return [f"top-down: none: {counters.no_topdown}"] if counters and counters.no_topdown else []
+    counters, found = summary.counters, summary.topdown
+    lines = topdown_lines(found) if found else []
+    is_added = found is not None and (counters is None or counters.whole is None)
+    missing = None if is_added else untold(counters)
+    return [*lines, *([f"top-down: {missing}"] if missing else [])]
 
 
 def _onednn_lines(summary: ProfileSummary) -> Iterator[str]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from controller.contracts.counters import Counters
 from controller.contracts.topdown import LEVELS, TopDown
+
+NOTHING = "perf counted nothing"
+"""Of the whole step: earlier releases didn't tell why."""
 
 
 def topdown_lines(found: TopDown) -> list[str]:
@@ -14,6 +18,18 @@ def topdown_lines(found: TopDown) -> list[str]:
     lines = [f"top-down, of all slots ({found.source}): {first}"]
     lines += [f"top-down, level 2: {second}"] if second else []
     return [*lines, *(f"top-down: {note}" for note in found.notes)]
+
+
+def untold(counters: Counters | None) -> str | None:
+    """Return what has no shares though others have, or that none has, and why; None of all else."""
+    if counters is None:
+        return None
+    why = counters.no_topdown
+    if counters.whole:
+        return f"not of each phase: {why}" if why else None
+    if any(found.topdown for found in counters.phases):
+        return f"none of the whole step: {why or NOTHING}"
+    return f"none: {why}" if why else None
 
 
 def topdown_rows(found: TopDown) -> Iterator[tuple[str, str, str]]:

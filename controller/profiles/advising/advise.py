@@ -21,7 +21,7 @@ RULES: tuple[Callable[[Seen], Claim | None], ...] = (
     *(running.idle_threads, running.waiting, running.loading),
 )
 LEAST_SHARE = 0.01
-"""Share of the step below which nothing is advised."""
+"""Share of the step that a change is predicted to save, below which it is not advised."""
 
 
 def advise(profile: Profile) -> Advised:
@@ -87,7 +87,7 @@ def _advice(found: _Claimed) -> list[Advice]:
             share=(low + high) / 2 * found.scale / found.whole_s,
         )
         for claim, low, high in _granted(found.seen, found.claims)
-        if high * found.scale >= LEAST_SHARE * found.whole_s > 0
+        if (low + high) / 2 * found.scale >= LEAST_SHARE * found.whole_s > 0
     ]
     return sorted(granted, key=lambda advice: -advice.predicted_s)
 

@@ -13,6 +13,7 @@ from controller.contracts.profile import ProfileOrigin, ProfileSummary
 from controller.profiles.model import LOAD, KernelRow, Place, PrimitiveRow, Profile
 from controller.profiles.operations import GEMMS
 from controller.profiles.parts import Part, part_of, parts_of
+from controller.profiles.roofs import is_narrowed
 from controller.profiles.sites import dtype_of
 
 PRODUCTS = frozenset(("convolution", "deconvolution", "inner_product", "matmul", "rnn"))
@@ -94,10 +95,12 @@ class Seen:
 
     @cached_property
     def products(self) -> Mapping[str, list[int]]:
-        """Data type → matrix products and convolutions in it."""
+        """Data type → matrix products and convolutions in it, where it is that of their factors."""
         found: dict[str, list[int]] = {}
         for i in self.where(is_product):
-            found.setdefault(dtype_of(self.parts[i].row), []).append(i)
+            row = self.parts[i].row
+            if not (isinstance(row, PrimitiveRow) and is_narrowed(row)):
+                found.setdefault(dtype_of(row), []).append(i)
         return found
 
     @cached_property

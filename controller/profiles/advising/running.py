@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from controller.contracts.advice import Remedy, Rule
@@ -10,6 +11,7 @@ from controller.profiles.advising.claims import Claim, Seen, is_product, knob, s
 from controller.profiles.advising.products import TINY_S
 from controller.profiles.advising.work import above_copy
 from controller.profiles.model import LOAD, KernelRow
+from controller.profiles.operations import largest_bytes
 from controller.profiles.parts import Part
 from controller.profiles.sites import is_conversion
 from controller.profiles.updates import is_update
@@ -40,13 +42,14 @@ def threads(seen: Seen) -> Claim | None:
     """Fewer threads than cores, or more than logical processors.
 
     At most, all that computes scales with the threads that run at once; long products at least to a
-    part, where threads are missing.
+    part, where cores are missing. Of a part of a host's logical processors, nothing tells which
+    share a core.
     """
     environment = seen.origin.environment
-    has, cores, logical = seen.origin.threads, environment.get("cores"), environment.get("affinity")
+    has, cores, own = seen.origin.threads, environment.get("cores"), environment.get("affinity")
     if not isinstance(cores, int) or not has:
         return None
-    most = len(logical) if isinstance(logical, tuple) and logical else cores
+    most = len(own) if isinstance(own, tuple) and own else cores
     usable = min(cores, most)
     if usable <= has <= max(cores, most):
         return None
@@ -55,9 +58,18 @@ def threads(seen: Seen) -> Claim | None:
         remedy = knob("threads", usable)
     found = seen.where(lambda part: bool(part.row.place.op) and part.row.place.phase != LOAD)
     high = 1 - min(has, usable) / max(has, usable)
-    long = [i for i in found if _is_long_product(seen.parts[i])] if has < usable else []
+    shared = _may_share_cores(environment, cores, most)
+    scales = has < usable and not shared
+    long = [i for i in found if _is_long_product(seen.parts[i])] if scales else []
     shares = whole(found, high=high) | whole(long, low=SCALES * high, high=high)
-    return Claim(Rule.THREADS, f"threads {has}, cores {usable}", remedy, shares)
+    there = f"logical processors {most}" if shared else f"cores {usable}"
+    return Claim(Rule.THREADS, f"threads {has}, {there}", remedy, shares)
+
+
+def _may_share_cores(environment: Mapping[str, object], cores: int, usable: int) -> bool:
+    """Return whether usable logical processors, a part of the host's, may be of fewer cores."""
+    logical = environment.get("logical_cpus")
+    return isinstance(logical, int) and cores < logical and usable < logical
 
 
 def _is_long_product(part: Part) -> bool:
@@ -167,9 +179,11 @@ def _faulting(seen: Seen, rule: Rule, remedy: Remedy) -> Claim | None:
 
 
 def _is_large(part: Part) -> bool:
+    """Return whether one of a kernel's tensors is large; views have no bytes."""
     row = part.row
-    is_kernel = isinstance(row, KernelRow) and not is_update(row.place.kernel)
-    return is_kernel and (row.bytes or 0.0) > MAPPED_BYTES
+    if not isinstance(row, KernelRow) or row.bytes is None or is_update(row.place.kernel):
+        return False
+    return largest_bytes(row.place.kernel, row.place.dims, row.place.dtypes) > MAPPED_BYTES
 
 
 def fragmentation(seen: Seen) -> Claim | None:

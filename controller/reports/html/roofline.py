@@ -113,9 +113,10 @@ def _primitives(profile: Profile) -> Iterator[_Found]:
 
 def _work(row: PrimitiveRow) -> float:
     """Return the FLOPs of a call as roofs count them; 0 if they can't be told."""
-    if not row.flops or WINOGRAD in row.implementation:
+    inside = taps_inside(row)
+    if not row.flops or inside is None or WINOGRAD in row.implementation:
         return 0.0
-    return row.flops * taps_inside(row)
+    return row.flops * inside
 
 
 def _kernels(profile: Profile) -> Iterator[_Found]:

@@ -14,9 +14,10 @@ from agents.profiling.counting import count
 from agents.profiling.perf_stat import Perf, probe
 from agents.profiling.software_counters import SoftwareCounters
 from controller.contracts.counters import Counters
+from controller.contracts.profile import ProfileSummary
 from controller.contracts.topdown import TopDown
 from controller.profiles.files import read
-from controller.reports.counter_lines import counts_rows
+from controller.reports.counter_lines import counts_rows, why_no_topdown
 from controller.reports.html.profile import profile_html
 from controller.reports.profile_tables import summary_lines
 from tests.support.fake_perf import SAPPHIRE_RAPIDS, fake_perf
@@ -74,6 +75,77 @@ def test_a_perf_that_ends_leaves_the_kernel_s_counts(tmp_path: Path) -> None:
     found = counted(tmp_path, Perf(str(tmp_path / "perf"), ("--topdown",)))
     assert [told.phase for told in found.phases] == STEP
     assert "perf stat --topdown failed" in str(found.no_topdown)
+
+
+def perf_that(folder: Path, does: str) -> Perf:
+    """Return a perf that counts a Sapphire Rapids, once it has done something in sh."""
+    counts, nothing = (SAPPHIRE_RAPIDS, "", 0), ("<not counted>,,slots,0,100.00,,\n", "", 0)
+    fake_perf(folder, {"--topdown": counts, "--nothing": nothing})
+    (folder / "perf").rename(folder / "counts")
+    program = folder / "perf"
+    program.write_text(f'#!/bin/sh\n{does}\nexec "{folder}/counts" "$@"\n')
+    program.chmod(0o755)
+    return Perf(str(program), ("--topdown",))
+
+
+def counts_nothing_in(folder: Path, name: str) -> str:
+    nothing = f'shift 3; exec "{folder}/counts" stat -x, --nothing "$@"'
+    return f'case "$*" in *topdown-{name}.csv*) {nothing};; esac'
+
+
+WHY_NOTHING = "it has no top-down metric and none of the events slots, topdown-*"
+
+
+def test_phases_that_fail_leave_the_whole_step_s_shares(tmp_path: Path) -> None:
+    found = counted(tmp_path, perf_that(tmp_path, f'rm "{tmp_path}/perf"'))
+    assert isinstance(found.whole, TopDown)
+    assert not any(told.topdown for told in found.phases)
+    why = "perf stat --topdown failed in load, forward, loss, backward, optimizer: No such file"
+    assert str(found.no_topdown).startswith(why)
+    (line,) = (line for line in lines_of(found) if "not of each phase" in line)
+    assert line == f"top-down: not of each phase: {found.no_topdown}"
+
+
+def test_a_whole_step_that_is_not_counted_leaves_the_phases(tmp_path: Path) -> None:
+    found = counted(tmp_path, perf_that(tmp_path, counts_nothing_in(tmp_path, "step")))
+    assert found.whole is None
+    assert [told.phase for told in found.phases if told.topdown] == STEP[:-1]
+    why = f"perf stat --topdown counted nothing in the whole step: {WHY_NOTHING}"
+    assert found.no_topdown == why
+    assert f"top-down: none of the whole step: {why}" in lines_of(found)
+    summary = ProfileSummary(steps=1, counters=found)
+    assert why_no_topdown(summary).startswith(f"None of the whole step: {why}. Measure")
+
+
+def test_a_phase_in_which_nothing_is_counted_is_told(tmp_path: Path) -> None:
+    found = counted(tmp_path, perf_that(tmp_path, counts_nothing_in(tmp_path, "loss")))
+    assert isinstance(found.whole, TopDown)
+    assert [told.phase for told in found.phases if told.topdown] == [
+        *("load", "forward", "backward", "optimizer")
+    ]
+    assert found.no_topdown == f"perf stat --topdown counted nothing in loss: {WHY_NOTHING}"
+    assert f"top-down: not of each phase: {found.no_topdown}" in lines_of(found)
+
+
+def lines_of(found: Counters) -> list[str]:
+    return summary_lines(ProfileSummary(steps=1, counters=found, topdown=found.whole))
+
+
+def test_shares_of_a_file_stand_in_for_those_that_were_not_counted() -> None:
+    shares = dict.fromkeys(("retiring", "bad_speculation", "frontend_bound", "backend_bound"), 0.25)
+    added = TopDown(source="PerfSpect, counted.csv", shares=shares)
+    lines = summary_lines(ProfileSummary(steps=1, counters=COUNTED, topdown=added))
+    assert not any(str(COUNTED.no_topdown) in line for line in lines)
+
+
+def test_phases_of_an_earlier_release_are_no_reason_for_none() -> None:
+    """It told none where phases were counted."""
+    shares = dict.fromkeys(("retiring", "bad_speculation", "frontend_bound", "backend_bound"), 0.25)
+    phase = COUNTED.phases[0].model_copy(update={"topdown": TopDown(source="perf", shares=shares)})
+    found = Counters(steps=1, phases=(phase,))
+    summary = ProfileSummary(steps=1, counters=found)
+    assert why_no_topdown(summary).startswith("None of the whole step: perf counted nothing")
+    assert "top-down: none of the whole step: perf counted nothing" in summary_lines(summary)
 
 
 def test_page_faults_are_counted_in_their_phase_only() -> None:

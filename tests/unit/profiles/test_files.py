@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from controller.contracts.peaks import Peaks
 from controller.contracts.profile import ProfileSummary
+from controller.profiles.assembling import primitive_rows, under_roofline
+from controller.profiles.attribution import Spent
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.files import KERNELS, PRIMITIVES, SUMMARY, TIMELINE, read, write
-from controller.profiles.model import Profile, Span
+from controller.profiles.model import Place, Profile, Span
 from controller.profiles.timeline import MOST_SPANS
 from controller.profiles.trace import MOST_S
 from tests.support.planted_profile import profile, step
@@ -115,6 +119,12 @@ def test_a_table_of_other_columns_is_named(
     assert complaint(rows).startswith(f"{KERNELS}: {why}")
 
 
+WITHOUT_RATES: list[dict[str, Any]] = [
+    {"gemm_flops": {"f32": 0.0}, "copy_bytes": 1e10},
+    {"gemm_flops": {"f32": -1e11}, "copy_bytes": 1e10},
+    {"gemm_flops": {}, "copy_bytes": 0.0},
+    {"gemm_flops": {}, "copy_bytes": 1e10, "update_bytes": 0.0},
+]
 NUMBERS = [
     *((KERNELS, name) for name in ("calls", "self_s", "total_s", "primitive_s")),
     *((PRIMITIVES, name) for name in ("calls", "seconds", "least_s")),
@@ -197,3 +207,88 @@ def test_a_primitive_straight_in_the_step_is_read(watched: Path) -> None:
 def test_more_spans_than_a_timeline_has_are_refused(watched: Path) -> None:
     rewrite(watched, lambda table: pa.concat_tables([table] * (MOST_SPANS // 3 + 1)), TIMELINE)
     assert complaint(watched).startswith(f"{TIMELINE}: it has 20,001 spans, more than the 20,000")
+
+
+SECONDS = [
+    *((KERNELS, name) for name in ("self_s", "total_s", "primitive_s")),
+    *((PRIMITIVES, name) for name in ("seconds", "least_s")),
+    *((file, name) for file in (KERNELS, PRIMITIVES) for name in ("replay_s", "replay_high_s")),
+]
+OTHERS = [
+    (file, name)
+    for file in (KERNELS, PRIMITIVES)
+    for name in ("calls", "flops", "bytes", "attainable_s")
+]
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "value"),
+    [
+        *((*each, value) for each in SECONDS for value in (-5.0, 1e30, 1e308)),
+        *((*each, value) for each in OTHERS for value in (-5.0, -1e-9, 1e308)),
+        *((file, "replay_runs", -1.0) for file in (KERNELS, PRIMITIVES)),
+    ],
+)
+def test_a_number_that_no_step_has_is_refused(
+    rows: Path, file: str, name: str, value: float
+) -> None:
+    rewrite(rows, with_first(name, value), file)
+    assert complaint(rows) == f'{file}: column "{name}" has values that no step has'
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "value"),
+    [
+        (KERNELS, "total_s", -1e-7),  # of events that clocks have begin at once
+        (KERNELS, "self_s", 30 * MOST_S),  # in all, of many threads
+        (PRIMITIVES, "seconds", 30 * MOST_S),
+        (PRIMITIVES, "flops", 1e30),  # by sizes of a log that is damaged
+        (PRIMITIVES, "attainable_s", 1e20),
+    ],
+)
+def test_a_number_that_a_profile_may_have_is_read(
+    rows: Path, file: str, name: str, value: float
+) -> None:
+    rewrite(rows, with_first(name, value), file)
+    found = read(rows)
+    row = (found.kernels if file == KERNELS else found.primitives)[0]
+    assert getattr(row, name) == value
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        *({name: -1.0} for name in ("step_s", "traced_step_s", "verbose_step_s", "load_s")),
+        *({name: -1.0} for name in ("scale", "waiting_s", "onednn_s", "headroom_s")),
+        *({"peaks": Peaks.model_construct(**each)} for each in WITHOUT_RATES),
+    ],
+)
+def test_a_summary_with_times_or_rates_that_no_machine_has_is_refused(
+    rows: Path, told: dict[str, object]
+) -> None:
+    made = profile(step())
+    write(replace(made, summary=made.summary.model_copy(update=told)), rows)
+    assert complaint(rows).startswith(f"{SUMMARY}: {min(told)}")
+
+
+@pytest.mark.parametrize("size", ["-2", "999999999999999"])
+def test_what_is_written_of_a_damaged_log_can_be_read(tmp_path: Path, size: str) -> None:
+    """By its sizes, it has FLOPs and bytes that no call has."""
+    body = (
+        "cpu,{kind},jit:avx2,forward_training,src:f32::blocked:abcd::f0 "
+        "wei:f32::blocked:abcd::f0 dst:f32::blocked:abcd::f0,,,{problem}"
+    )
+    sides = "x".join([size] * 9)
+    problems = {
+        "convolution": "".join(
+            f"{name}{size}" for name in ("mb", "ic", "oc", "ih", "oh", "kh", "iw", "ow", "kw")
+        ),
+        "matmul": f"{sides}:{sides}",
+    }
+    bodies = [body.format(kind=kind, problem=problem) for kind, problem in problems.items()]
+    spent = Spent(calls=1, self_s=1.0, total_s=1.0, least_s=1.0)
+    rows, _ = primitive_rows({(Place(), one): spent for one in bodies}, 1)
+    peaks = Peaks(gemm_flops={"f32": 1e11}, copy_bytes=1e10)
+    made = under_roofline(Profile(ProfileSummary(steps=1), (), tuple(rows)), peaks)
+    write(made, tmp_path)
+    assert read(tmp_path) == made

@@ -10,8 +10,10 @@ from controller.profiles.operations import (
     PART,
     flops,
     input_bytes,
+    keeps_type,
     main_dtype,
     output_bytes,
+    taps_inside,
 )
 
 
@@ -121,10 +123,16 @@ HOSTILE = (
     [[-2, 3], [3, -4]],
     [[2, 3, 4, 4], [2, 3, 1, 1], [5]],
     [[2**40, 2**40, 2**40, 2**40]] * 3,
+    [[10**400, 1], [1, 10**400], [1]],
+    [[2, 10**400]] * 3,
+    [[1, 3, 2], [4, 3, 9], [4, 3, 9]],
     [[[[[[1]]]]]] * 3,
     [1e308] * 3,
 )
-VALUES = (5, None, [5] * 4, ["[", "[0]", "[0, 0]"], ["[0, 0]"] * 3, ["", "[1, 1]", "[1, 1]"])
+VALUES = (
+    *(5, None, [5] * 4, ["[", "[0]", "[0, 0]"], ["[0, 0]"] * 3, ["", "[1, 1]", "[1, 1]"]),
+    *(["[0]"] * 3, ["[" * 100_000] * 9, ["[" + "9" * 6000 + "]"] * 9),
+)
 
 
 @pytest.mark.parametrize("dims", HOSTILE)
@@ -134,8 +142,23 @@ def test_made_up_sizes_are_no_operations(dims: object) -> None:
     for kernel, values in product(kernels, VALUES):
         found = flops(kernel, sizes, json.dumps(values))
         assert found is None or 0 <= found < 1e60
+        inside = taps_inside(kernel, sizes, json.dumps(values))
+        assert inside is None or 0 <= inside <= 1
         for dtypes in (sizes, json.dumps(values), '["float", "float"]'):
             moved = input_bytes(kernel, sizes, dtypes)
             assert moved is None or 0 <= moved < 1e60
             assert 0 <= output_bytes("aten::add", sizes, dtypes) < 1e60
             assert main_dtype(dtypes) in ("", "f32")
+
+
+@pytest.mark.parametrize("text", ["float", "[" * 200_000, f"[{'9' * 6000}]", '{"a": 1}', "["])
+def test_texts_that_are_no_lists_tell_nothing(text: str) -> None:
+    kernels = (*GEMMS, PART, "aten::convolution_backward", *FORWARD, *ATTENTION)
+    for kernel in kernels:
+        assert flops(kernel, text, text) is None
+        assert kernel in GEMMS or flops(kernel, json.dumps([[2, 3, 4, 4]] * 3), text) is None
+        assert taps_inside(kernel, text, text) is None
+    assert input_bytes("aten::sum", text, text) is None
+    assert output_bytes("aten::add", text, text) == 0
+    assert main_dtype(text) == ""
+    assert not keeps_type(text)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.contracts.peaks import COPY, UPDATE, MeasuredPeaks, Rate
+from controller.contracts.peaks import COPY, UPDATE, MeasuredPeaks, Peaks, Rate
 from controller.contracts.profile import ProfileSummary
 from controller.profiles.assembling import nested, primitive_rows, under_roofline
 from controller.profiles.attribution import Spent
@@ -208,12 +208,54 @@ def test_an_update_of_a_valid_profile_raises_its_peak(
         ({"ih": 7, "oh": 5, "kh": 3, "iw": 7, "ow": 5, "kw": 3}, 1.0),
         ({"ih": 8, "oh": 4, "kh": 3, "sh": 2, "ph": 1}, 11 / 12),
         ({"ih": 5, "oh": 5, "kh": 3, "dh": 1, "ph": 2}, 11 / 15),
-        ({"ih": 7, "oh": 7, "kh": 10**9, "ph": 1}, 0.0),
+        ({"ih": 7, "oh": 7, "kh": 10**9, "ph": 1}, None),
     ],
 )
-def test_taps_in_the_padding_are_no_work(problem: dict[str, int], inside: float) -> None:
+def test_taps_in_the_padding_are_no_work(problem: dict[str, int], inside: float | None) -> None:
     (row,) = profile().primitives
     row = replace(row, primitive="convolution", parameters=problem)
-    assert taps_inside(row) == pytest.approx(inside)
-    if inside < 1:
-        assert taps_inside(replace(row, primitive="deconvolution")) == 0.0
+    assert taps_inside(row) == (None if inside is None else pytest.approx(inside))
+    if inside != 1:
+        assert taps_inside(replace(row, primitive="deconvolution")) is None
+
+
+CONVOLUTION = (
+    "cpu,convolution,brg_conv:avx512_core_amx,{direction},src:{src}::blocked:acdb::f0 "
+    "wei:{wei}::blocked:Acdb16a::f0 bia:undef::undef::: dst:{dst}::blocked:acdb::f0,,"
+    "alg:convolution_direct,mb8_ic256oc256_ih64oh64kh1sh1dh0ph0_iw64ow64kw1sw1dw0pw0"
+)
+PRODUCT = BODY.format(implementation="brg").replace(",,,1000", ",{},,1000")
+
+
+def convolution_body(direction: str, types: str) -> str:
+    """Return a convolution of a source, weights and destination of these types."""
+    src, wei, dst = types.split()
+    return CONVOLUTION.format(direction=direction, src=src, wei=wei, dst=dst)
+
+
+@pytest.mark.parametrize(
+    ("body", "raises"),
+    [
+        pytest.param(PRODUCT.format("attr-fpmath:bf16"), set(), id="rounded to bf16"),
+        pytest.param(PRODUCT.format("attr-fpmath:any:true"), set(), id="rounded to any type"),
+        pytest.param(PRODUCT.format("attr-fpmath:strict:true"), {"f32"}, id="strict"),
+        pytest.param(PRODUCT.format("attr-scratchpad:user"), {"f32"}, id="another attribute"),
+        pytest.param(
+            convolution_body("backward_data", "f32 bf16 bf16"), set(), id="weights in bf16"
+        ),
+        pytest.param(
+            convolution_body("backward_weights", "bf16 f32 bf16"), {"bf16"}, id="gradients in f32"
+        ),
+        pytest.param(convolution_body("forward_training", "f32 f32 bf16"), {"f32"}, id="output"),
+    ],
+)
+def test_a_product_in_a_narrower_type_than_its_first_tensors_has_no_roof(
+    body: str, raises: set[str]
+) -> None:
+    spent = Spent(calls=1, self_s=5e-3, total_s=5e-3, least_s=5e-3)
+    rows, _ = primitive_rows({(Place(op="aten::mm", kernel="aten::mm"), body): spent}, 1)
+    step = Profile(ProfileSummary(steps=1), (), tuple(rows))
+    peaks = Peaks(gemm_flops={"f32": 1e11, "bf16": 1e11}, copy_bytes=1e10)
+    assert {name for one in raised_by(step, peaks, "run-1") for name in one.rates} == raises
+    (found,) = under_roofline(step, peaks).primitives
+    assert (found.attainable_s is not None) is bool(raises)

@@ -113,6 +113,11 @@ SPREAD = """\
 500000,,topdown-be-bound,0.50%,250000,100.00,50.0,% Backend Bound
 """
 """`perf stat -r`: the spread over the runs comes behind the event."""
+METRICS_ONLY = (
+    '{"core" : "S0-D0-C0", "%  tma_retiring" : "30.0", "%  tma_backend_bound" : "50.0", '
+    '"%  tma_frontend_bound" : "15.0", "%  tma_bad_speculation" : "5.0"}\n'
+)
+"""`perf stat -j --topdown`."""
 IDLE_CORE = "".join(
     f"S0-D0-C{core},1,{row}"
     for core in (0, 1)
@@ -137,13 +142,16 @@ def read(tmp_path: Path, text: str | bytes) -> TopDown:
         (JSON, "perf", LEVEL_1),
         (JSON.replace('.0"', ',0"'), "perf", LEVEL_1),
         (re.sub("[0-9.]+,%", "nan,%", EVENTS), "perf", LEVEL_1),
+        (METRICS_ONLY, "perf", LEVEL_1),
+        (METRICS_ONLY.replace('.0"', ',0"'), "perf", LEVEL_1),
         (AMD, "perf", {**LEVEL_1, "memory_bound": 0.35, "core_bound": 0.15}),
         (PERFSPECT, "PerfSpect", {**LEVEL_1, **LEVEL_2}),
         (INTERVALS, "PerfSpect", LEVEL_1),
     ],
     ids=[
         *("metrics", "events", "columns", "runs", "JSON", "JSON with decimal commas"),
-        *("counts without metrics", "AMD", "summary", "intervals"),
+        *("counts without metrics", "JSON of metrics only", "the same with decimal commas"),
+        *("AMD", "summary", "intervals"),
     ],
 )
 def test_shares_are_the_tools(
@@ -175,6 +183,8 @@ def test_fields_are_separated_as_perf_was_told(
     assert read(tmp_path, fields).shares == pytest.approx(expected)
 
 
+NOT_COUNTED = "not counted, not finite, or beside such a value"
+OTHERS = "not counted in the same intervals, or groups of cores, as level 1"
 MEANS_OF_TWO = "means of 2 intervals or groups of cores, each of which counts alike"
 
 
@@ -190,23 +200,23 @@ def test_of_several_intervals_it_is_the_mean_and_says_so(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "notes"),
     [
-        (IDLE_CORE, ["left out 4 of 8 values: not finite"]),
+        (IDLE_CORE, [f"left out 4 of 8 values: {NOT_COUNTED}"]),
         (
             COUNTS + re.sub("^[0-9]+,,", "NAN,,", COUNTS, flags=re.MULTILINE),
-            ["left out 9 of 18 values: not finite"],
+            [f"left out 9 of 18 values: {NOT_COUNTED}"],
         ),
         (
             INTERVALS + "15,,,,NAN,NAN,NAN,NAN\n",
             [
                 MEANS_OF_TWO,
-                "left out 4 of 12 values: not finite",
+                f"left out 4 of 12 values: {NOT_COUNTED}",
             ],
         ),
         (
             INTERVALS.replace("20,5,15,60", "NAN,5,15,50").replace("40,5,15,40", "30,5,15,50"),
             [
                 MEANS_OF_TWO,
-                "left out 1 of 8 values: not finite",
+                f"left out 1 of 8 values: {NOT_COUNTED}",
             ],
         ),
     ],
@@ -218,6 +228,69 @@ def test_values_that_are_not_finite_are_left_out_and_counted(
     found = read(tmp_path, text.replace("NAN", word))
     assert {name: found.shares[name] for name in LEVEL_1} == pytest.approx(LEVEL_1)
     assert list(found.notes) == notes
+
+
+def intervals(text: str, **missing: str) -> str:
+    """Return three intervals of a text; `name`: in which of them an event is not counted."""
+    lines = []
+    for number in "012":
+        for line in text.splitlines():
+            event = line.split(",")[2:3]
+            is_out = any(name in str(event) and number in of for name, of in missing.items())
+            told = line.replace(line.split(",")[0], "<not counted>", 1) if is_out else line
+            lines.append(f"{number}.0,{told}")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("missing", "level_2", "notes"),
+    [
+        ({"slots": "1"}, LEVEL_2, ["left out 9 of 27 values: " + NOT_COUNTED]),
+        ({"retiring": "1"}, LEVEL_2, ["left out 9 of 27 values: " + NOT_COUNTED]),
+        ({"mem": "0", "retiring": "0"}, LEVEL_2, ["left out 9 of 27 values: " + NOT_COUNTED]),
+        (
+            {"mem": "1"},
+            {n: of for n, of in LEVEL_2.items() if n not in ("memory_bound", "core_bound")},
+            [
+                f"left out memory_bound: {OTHERS}",
+                "left out 3 of 27 values: " + NOT_COUNTED,
+            ],
+        ),
+        (
+            {"mem": "012"},
+            {n: of for n, of in LEVEL_2.items() if n not in ("memory_bound", "core_bound")},
+            ["left out 3 of 27 values: " + NOT_COUNTED],
+        ),
+    ],
+    ids=["slots", "level 1", "both levels at once", "level 2", "level 2, never"],
+)
+def test_events_are_compared_where_all_of_level_1_is_counted(
+    tmp_path: Path, missing: dict[str, str], level_2: dict[str, float], notes: list[str]
+) -> None:
+    found = read(tmp_path, intervals("\n".join(COUNTS.splitlines()[1:-1]), **missing))
+    assert found.shares == pytest.approx({**LEVEL_1, **level_2})
+    kept = 3 if any("memory_bound" in note for note in notes) or "012" in missing.values() else 2
+    assert list(found.notes) == [f"means of {kept} intervals or groups of cores", *notes]
+
+
+def test_an_event_of_fewer_rows_than_slots_is_left_out(tmp_path: Path) -> None:
+    """Of all slots, it would be another share."""
+    more = COUNTS + "".join(COUNTS.splitlines(keepends=True)[1:6])
+    found = read(tmp_path, more)
+    assert found.shares == pytest.approx(LEVEL_1)
+    names = "heavy_operations, branch_mispredicts, fetch_latency, memory_bound"
+    assert f"left out {names}: {OTHERS}" in found.notes
+
+
+def test_a_metric_of_level_2_with_fewer_values_than_its_parent_is_left_out(tmp_path: Path) -> None:
+    """The rest of the pair would be of other intervals."""
+    busy = AMD.replace("35.0,%  backend_bound_memory", "10.0,%  backend_bound_memory")
+    once = "".join(line for line in busy.splitlines(keepends=True) if "bound_" not in line)
+    found = read(
+        tmp_path, busy.replace("15.0,%  backend_bound_cpu", "40.0,%  backend_bound_cpu") + once
+    )
+    assert found.shares == pytest.approx(LEVEL_1)
+    assert f"left out memory_bound, core_bound: {OTHERS}" in found.notes
 
 
 @pytest.mark.parametrize(

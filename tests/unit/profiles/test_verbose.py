@@ -12,7 +12,6 @@ from random import Random
 
 import pytest
 
-from controller.profiles import verbose
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.importing import import_file
 from controller.profiles.primitive import primitive_of
@@ -321,18 +320,18 @@ def test_very_many_releases_are_not_kept() -> None:
     assert len(facts.libraries) == MOST_KINDS
 
 
-def test_of_very_many_primitives_the_rest_is_added_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(verbose, "MOST_BODIES", 10)
+def test_of_very_many_primitives_the_rest_is_added_up() -> None:
     bodies = [CONVOLUTION.replace("mb2", f"mb{n}") for n in range(1, 21)]
-    file = tmp_path / "it.log"
-    file.write_text("".join(f"onednn_verbose,exec,{body},1.5\n" for body in bodies * 3))
-    found = import_file(file)
-    assert len(found.primitives) == 10
-    told = "30 executions, of 0.045 s, are in no row: the log has more than 10 different ones"
-    assert told in found.summary.notes
-    assert found.summary.steps is None, "what the rest repeats is not known"
+    log = "".join(f"onednn_verbose,exec,{body},1.5\n" for body in bodies * 3).encode()
+    facts = LogFacts()
+    found = totals(io.BytesIO(log), facts, most_bodies=10)
+    assert {body.decode(): total.calls for body, total in found.items()} == dict.fromkeys(
+        bodies[:10], 3
+    )
+    assert facts.beyond.calls == 30
+    assert facts.beyond.seconds == pytest.approx(0.045)
+    (note,) = facts.notes
+    assert note.startswith("30 executions, of 0.045 s, are in no row")
 
 
 def test_lines_longer_than_any_buffer_take_no_memory() -> None:
