@@ -57,10 +57,17 @@ def _in_fp32(forward: Callable[[Tensor], Tensor], given: Tensor) -> Tensor:
 
 
 def denormals(model: nn.Module) -> None:
-    """Have weights of a part of the products too small for all of their digits."""
+    """Have weights of a part of the products too small for all of their digits.
+
+    Their gradients are, too, or Adam's first step would make normal numbers of them.
+    """
     for module in _products(model)[::ONE_OF]:
+        weights = next(module.parameters())
         with torch.no_grad():
-            next(module.parameters()).mul_(1e-40)
+            weights.mul_(1e-40)
+        if weights.requires_grad:
+            shrunk = partial(torch.mul, other=1e-42)
+            weights.register_hook(shrunk)  # type: ignore[no-untyped-call]  # torch's
 
 
 def _nothing(_: nn.Module) -> None:
