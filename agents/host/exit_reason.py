@@ -23,7 +23,8 @@ class WorkerExit:
     past_deadline_s: float | None
     """The deadline at which it was killed, if it was."""
     out_of_memory: bool | None
-    """Whether the kernel's OOM killer killed a process there while it ran; None if unknown."""
+    """Whether the kernel's OOM killer killed a process there, of its control group, while it ran;
+    None if unknown."""
     output: str
     """The last lines it printed."""
 
@@ -55,7 +56,7 @@ def _signalled(ended: WorkerExit) -> Failure:
     number = -ended.returncode
     name = signal_name(number)
     if number == signal.SIGKILL and ended.out_of_memory:
-        message = "killed by the kernel: the host ran out of memory"
+        message = "killed by the kernel: the host, or its control group, ran out of memory"
         advice = "Make the run smaller, or use a host with more memory."
         return _failure(ended, Blame.WORKLOAD, "out_of_memory", f"{message}. {advice}")
     if number == signal.SIGKILL and ended.out_of_memory is None:

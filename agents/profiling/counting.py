@@ -5,7 +5,7 @@ Its steps run as the plain run's do: no profiler, the same malloc.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -30,6 +30,8 @@ Mark = Callable[[str], None]
 """Called with a phase as it begins; with an empty text between phases."""
 MOST_STEPS = 5
 WHOLE = "step"
+BRIEF_S = 1e-3
+"""Of a phase that perf may miss, without a word."""
 
 
 def count(
@@ -39,6 +41,7 @@ def count(
     folder: Path,
     on_progress: OnProgress,
     find_perf: Callable[[], Perf | str] = probe,
+    brief_s: float = BRIEF_S,
 ) -> Result:
     """Train some steps and count in each phase; return a result with the counters' path."""
     phases = Phases()
@@ -53,13 +56,15 @@ def count(
         steps = phases.marked(kernel.enter, lambda: _steps(trainer, steps_wanted, on_progress))
         kernel.stop()
     section = trainer.section
-    hardware = _hardware(find_perf, phases, trainer, steps_wanted, folder)
+    counted = [*kernel.per_step(len(steps))]
+    brief = {counts.phase for counts in counted if counts.seconds < brief_s}
+    hardware = _hardware(find_perf, phases, trainer, steps_wanted, folder, brief)
     result = trainer.result(steps, load_policy(str(knobs["policy"])), section)
     found = Counters(
         steps=len(steps),
         phases=tuple(
             counts.model_copy(update={"topdown": hardware.shares.get(counts.phase)})
-            for counts in kernel.per_step(len(steps))
+            for counts in counted
         ),
         whole=hardware.shares.get(WHOLE),
         no_topdown=hardware.why_not,
@@ -98,8 +103,12 @@ def _hardware(
     trainer: Trainer,
     count: int,
     folder: Path,
+    brief: Collection[str],
 ) -> _Hardware:
-    """Count further steps: first whole ones, then each phase; two sessions would share counters."""
+    """Count further steps: first whole ones, then each phase; two sessions would share counters.
+
+    brief: phases that may have no shares.
+    """
     perf = find_perf()
     if isinstance(perf, str):
         return _Hardware({}, perf)
@@ -118,7 +127,7 @@ def _hardware(
     shares = {phase: told for phase, told in found.items() if isinstance(told, TopDown)}
     missing: dict[_None, list[str]] = {}
     for phase, told in found.items():
-        if isinstance(told, _None):
+        if isinstance(told, _None) and phase not in brief:
             name = "the whole step" if phase == WHOLE else phase
             missing.setdefault(told, []).append(name)
     reasons = [

@@ -289,11 +289,12 @@ def _hosts(share: HostShare | None) -> Environment:
 def lost_rank(name: str, code: int, starved: bool) -> Failure:
     """Return the failure of a rank from its return code, as Popen has it.
 
-    starved: whether the kernel's OOM killer has killed a process.
+    starved: whether the kernel's OOM killer has killed a process of its control group.
     """
     blame, kind, how = Blame.WORKLOAD, "exit", f"with exit status {code}"
     if starved:
-        kind, how = "out_of_memory", "because the host ran out of memory. Make the run smaller"
+        kind = "out_of_memory"
+        how = "because the host, or its control group, ran out of memory. Make the run smaller"
     elif code < 0:
         kind, how = "signal", f"with {signal.Signals(-code).name}"
         if -code in _OF_OTHERS:

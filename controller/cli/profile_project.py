@@ -114,4 +114,5 @@ def _steps_s(profile: Profile, file: Path) -> list[float]:
     if not 0 < steps <= min(calls, MOST_STEPS):
         return []
     with open_file(file) as log:
-        return step_seconds(log, steps, calls)
+        bodies = {row.body for row in profile.primitives}
+        return step_seconds(log, steps, calls, bodies)

@@ -42,8 +42,8 @@ KERNELS, PRIMITIVES, SUMMARY = "kernels.parquet", "primitives.parquet", "profile
 TIMELINE = "timeline.parquet"
 ROUNDED_S = 1e-3
 """By which the rounding of clocks may make a span shorter than nothing."""
-MOST_SUM_S = 1e9
-"""Of all calls of a row: thirty years of a core. A log may be of days, and of many threads."""
+MOST_SUM_S = 1e15
+"""Of all calls of a row: more than any log can hold, whose lines tell of a day at most."""
 MOST = 1e60
 """Of any other number: so large a one, multiplied by another, is one still."""
 

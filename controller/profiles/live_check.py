@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Final, NoReturn
@@ -12,7 +12,7 @@ from controller.contracts.errors import UserError
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.projection_check import Agreement, ComparedKind, ProjectionCheck
 from controller.profiles.assembling import Efficiency, efficiency_of
-from controller.profiles.log_replays import likeness
+from controller.profiles.log_replays import likeness, way_of
 from controller.profiles.model import PrimitiveRow, Profile
 from controller.profiles.primitive import primitive_of
 from controller.profiles.projecting import measured_of
@@ -27,6 +27,8 @@ _REMEDY: Final = "Give a profile of the same workload, knobs and machine."
 _EDGES: Final = 1e-9
 """By which figures that come from the same times may differ."""
 Work = tuple[str, ...]
+Kind = tuple[str, str]
+"""Of primitive, and its direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,9 @@ def checked(log: Named, live: Named, again: Profile) -> ProjectionCheck:
     off = [_steps_off(named.profile) or (1.0, 1.0) for named in (log, live)]
     whole_s = _seconds(log.profile.primitives)
     compared = _Comparing(rows[0], rows[1], scale, whole_s)
-    kinds = dict.fromkeys((row.primitive, row.direction) for row in rows[0])
+    kinds: dict[Kind, Kind] = {}
+    for row in rows[0]:
+        kinds.setdefault(_kind_of(row), (row.primitive, row.direction))
     whole = compared.of(lambda _: True, off)
     return ProjectionCheck(
         limit=LIMIT,
@@ -111,10 +115,10 @@ class _Comparing:
     whole_s: float
     """The log's, in all primitives."""
 
-    def each(self, kinds: Collection[tuple[str, str]]) -> Iterator[ComparedKind]:
-        """Yield the kinds, each by its replays' intervals alone."""
-        for kind in kinds:
-            told = {"primitive": kind[0], "direction": kind[1]}
+    def each(self, kinds: Mapping[Kind, Kind]) -> Iterator[ComparedKind]:
+        """Yield the kinds, each by its replays' intervals alone; kinds: with what they are told."""
+        for kind, (primitive, direction) in kinds.items():
+            told = {"primitive": primitive, "direction": direction}
             yield self.of(partial(_is_of, kind)).model_copy(update=told)
 
     def of(
@@ -144,8 +148,15 @@ def _unwatched(summary: ProfileSummary) -> float:
     return summary.scale or 1.0
 
 
-def _is_of(kind: tuple[str, str], row: PrimitiveRow) -> bool:
-    return (row.primitive, row.direction) == kind
+def _is_of(kind: Kind, row: PrimitiveRow) -> bool:
+    return _kind_of(row) == kind
+
+
+def _kind_of(row: PrimitiveRow) -> Kind:
+    """Return a row's kind of primitive and direction; both forward ones are one where they do the
+    same work."""
+    primitive = primitive_of(row.body)
+    return row.primitive, way_of(primitive) if primitive else row.direction
 
 
 def _efficiency(rows: Sequence[PrimitiveRow], scale: float) -> Efficiency:

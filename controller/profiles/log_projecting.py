@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import BinaryIO
 
 from controller.contracts.replay import LogReplayed
-from controller.profiles.log_replays import Planned, is_product, modes_of
+from controller.profiles.log_replays import Planned, is_product, likeness, modes_of
 from controller.profiles.model import PrimitiveRow, Profile
 from controller.profiles.primitive import Primitive, primitive_of
 from controller.profiles.projecting import (
@@ -18,7 +18,9 @@ from controller.profiles.projecting import (
     Samples,
     body_key,
     projected,
+    replayed_primitives,
 )
+from controller.profiles.replay_arguments import has_bias
 from controller.profiles.sites import REORDER
 from controller.profiles.validity import judged
 from controller.profiles.verbose import LogFacts, executions
@@ -79,20 +81,20 @@ def _of_median_step(profile: Profile, steps_s: Sequence[float]) -> Profile:
     return replace(profile, summary=summary.model_copy(update=update), primitives=rows)
 
 
-def step_seconds(log: BinaryIO, steps: int, executions_in_all: float) -> list[float]:
+def step_seconds(
+    log: BinaryIO, steps: int, executions_in_all: float, bodies: Collection[str]
+) -> list[float]:
     """Return the seconds of each step's primitives, of a log whose steps are all alike; else
-    none: other work says nothing of how long a step takes."""
+    none: other work says nothing of how long a step takes.
+
+    bodies: of the primitives that count.
+    """
     each = max(1, round(executions_in_all / steps))
     found = [0.0] * steps
     work = [0] * steps
-    is_known: dict[bytes, bool] = {}  # those that are not are in no row
-    number = -1
-    for _, body, seconds in executions(log, LogFacts()):
-        if body not in is_known:
-            is_known[body] = primitive_of(body.decode(errors="replace")) is not None
-        if not is_known[body]:
-            continue
-        number += 1
+    told = executions(log, LogFacts())
+    counted = (one for one in told if one[1].decode(errors="replace") in bodies)
+    for number, (_, body, seconds) in enumerate(counted):
         step = min(number // each, steps - 1)
         found[step] += seconds
         work[step] += hash(body)  # the same of the same executions in any order
@@ -115,17 +117,18 @@ def _stand_ins(
     Where oneDNN logged other work in the kernel, there is none: its time is not the log's.
     """
     inside = _primitives_in(samples)
+    ran = {likeness(primitive) for primitive, _ in replayed_primitives(samples)}
     for row in rows:
         task, primitive = planned.tasks.get(row.body), primitive_of(row.body)
-        if not (task and primitive and is_product(primitive)):
+        if not (task and primitive and is_product(primitive)) or likeness(primitive) in ran:
             continue
         if task.key not in inside:
             if found := samples.get(task.key):
                 yield row.body, _StandIn("a whole kernel without oneDNN", found)
-        elif primitive.direction.startswith("BWD") and len(inside[task.key]) == 1:
+        elif len(inside[task.key]) == 1:
             (body,) = inside[task.key]
-            if _is_same_product(primitive, primitive_of(body)):
-                yield row.body, _StandIn("matmul", samples[body_key(task.key, body)])
+            if name := _stand_in_of(primitive, primitive_of(body)):
+                yield row.body, _StandIn(name, samples[body_key(task.key, body)])
 
 
 def _primitives_in(samples: Mapping[str, Sequence[float]]) -> dict[str, list[str]]:
@@ -139,12 +142,20 @@ def _primitives_in(samples: Mapping[str, Sequence[float]]) -> dict[str, list[str
     return found
 
 
-def _is_same_product(gradient: Primitive, ran: Primitive | None) -> bool:
-    """Return whether a gradient of an inner product ran as a matrix product of its size."""
-    if ran is None or gradient.kind == ran.kind or ran.post_ops or modes_of(ran):
-        return False
-    same_types = {m.dtype for m in ran.memory} <= {m.dtype for m in gradient.memory}
-    return same_types and ran.flops() == gradient.flops()
+def _stand_in_of(product: Primitive, ran: Primitive | None) -> str:
+    """Return as what a product ran that is of its size; empty for other work.
+
+    A gradient of an inner product may be a matrix product. torch adds a bias in bf16 by having the
+    output hold it before (`sum`).
+    """
+    if ran is None or ran.kind != "matmul" or modes_of(ran) or ran.flops() != product.flops():
+        return ""
+    if not {m.dtype for m in ran.memory} <= {m.dtype for m in product.memory}:
+        return ""
+    if product.kind == "inner_product" and product.direction.startswith("BWD"):
+        return "" if ran.post_ops else "matmul"
+    is_biased = product.kind == "matmul" and has_bias(product) and not product.post_ops
+    return "one that adds to its bias" if is_biased and ran.post_ops == "sum" else ""
 
 
 def _stand_in_notes(found: Profile, stand_ins: Mapping[str, _StandIn]) -> Iterator[str]:

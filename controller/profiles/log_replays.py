@@ -74,7 +74,7 @@ def planned_replays(rows: Iterable[PrimitiveRow], most: int = MOST_TASKS) -> Pla
 def likeness(primitive: Primitive) -> tuple[str, ...]:
     """Return what primitives that do the same work have in common, whatever runs them."""
     roles = [
-        f"{m.role}:{m.dtype}:{'' if m.chosen else _layout(m, primitive.kind)}"
+        f"{m.role}:{m.dtype}:{'' if m.chosen else f'{m.tag}:{m.strides}'}"
         for m in primitive.memory
         if m.dtype != NO_TYPE
     ]
@@ -83,16 +83,11 @@ def likeness(primitive: Primitive) -> tuple[str, ...]:
     problem = primitive.problem
     if primitive.kind == "matmul":  # some releases tell the output's sizes, too
         problem = ":".join(problem.split(":")[:2])
-    work = (primitive.kind, what, _way(primitive), problem, primitive.post_ops)
+    work = (primitive.kind, what, way_of(primitive), problem, primitive.post_ops)
     return (*work, *modes_of(primitive), primitive.odd_bias, *roles)
 
 
-def _layout(memory: Memory, kind: str) -> str:
-    """Return a layout with its strides; those of products are replayed, if they can be."""
-    return memory.tag if kind == "matmul" else f"{memory.tag}:{memory.strides}"
-
-
-def _way(primitive: Primitive) -> str:
+def way_of(primitive: Primitive) -> str:
     """Return its direction; one for both forward ones, if they do the same."""
     kind, algorithm = primitive.kind, primitive.algorithm
     same = (

@@ -111,9 +111,13 @@ class Primitive:
 
     @property
     def odd_bias(self) -> str:
-        """Return the mask of a matmul's bias that is not one for each column; else empty."""
+        """Return the mask of a matmul's bias that is not one for each column; else empty.
+
+        oneDNN leaves out sizes of one.
+        """
         columns = str(1 << self.problem.partition(":")[0].count("x"))
-        return next((m.mask for m in self.memory if m.mask not in ("", columns)), "")
+        usual = ("", columns, "0" if self.parameters.get("n") == 1 else columns)
+        return next((m.mask for m in self.memory if m.mask not in usual), "")
 
     @property
     def dtypes(self) -> str:
@@ -162,7 +166,7 @@ class Primitive:
 
     def _has_second(self) -> bool:
         """Return whether a depthwise convolution is fused behind it."""
-        return any(one.startswith("dw:") for one in self.post_ops.split("+"))
+        return any(one.startswith(("dw:", "dw_")) for one in re.split("[+;]", self.post_ops))
 
     def elements(self) -> Mapping[str, int]:
         """Return the number of elements of each tensor by role, as it follows from the problem.

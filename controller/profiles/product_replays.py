@@ -95,9 +95,15 @@ def _strides(primitive: Primitive, role: str, dims: Sequence[int]) -> Sequence[i
 
 
 def _told(primitive: Primitive, role: str, dims: Sequence[int]) -> Sequence[int]:
-    """Return the strides that the log tells beside a layout: those of a part of a tensor."""
+    """Return the strides that the log tells beside a layout: those of a part of a tensor.
+
+    Raises NotReplayable for those that are none of such a part, as of a repeated one.
+    """
     told = next((m.strides for m in primitive.memory if m.role == role), "")
-    if not _STRIDES.fullmatch(told):
+    if not told:
         return []
-    found = [int(part) for part in told.split("x")]
-    return found if len(found) == len(dims) and min(found) > 0 else []
+    found = [int(part) for part in told.split("x")] if _STRIDES.fullmatch(told) else []
+    sizes = 1 + primitive.problem.partition(":")[0].count("x")
+    if len(found) != sizes or min(found) < 1:
+        raise NotReplayable(f"its strides {told[:40]} are not those of a part of a tensor")
+    return found[-len(dims) :]  # a batch's sizes, which are one here, may be told, too

@@ -39,7 +39,9 @@ def test_a_run_that_takes_all_memory_fails_and_the_sweep_goes_on(tmp_path: Path)
     *lost, failure = shown
     assert len(lost) <= ended
     assert (failure["blame"], failure["kind"]) == ("workload", "out_of_memory")
-    assert failure["message"].startswith("killed by the kernel: the host ran out of memory. Make ")
+    assert failure["message"].startswith(
+        "killed by the kernel: the host, or its control group, ran out of memory. Make "
+    )
     assert failure["knobs"]["batch_size"] == RECIPES["too-large"]["batch_size"]
 
 

@@ -10,7 +10,7 @@ from controller.contracts.peaks import Peaks
 from controller.contracts.profile import ProfileSummary
 from controller.profiles.model import KernelRow, PrimitiveRow, Profile
 from controller.profiles.operations import ATTENTION, GEMMS, main_dtype
-from controller.profiles.roofs import WINOGRAD, taps_inside
+from controller.profiles.roofs import WINOGRAD, is_narrowed, taps_inside
 from controller.reports.html.charts import Chart, Trace, figure_of, layout_of, trace_of
 from controller.reports.html.text import escape
 from controller.reports.profile_lines import per
@@ -114,14 +114,14 @@ def _primitives(profile: Profile) -> Iterator[_Found]:
 def _work(row: PrimitiveRow) -> float:
     """Return the FLOPs of a call as roofs count them; 0 if they can't be told."""
     inside = taps_inside(row)
-    if not row.flops or inside is None or WINOGRAD in row.implementation:
+    if not row.flops or inside is None or WINOGRAD in row.implementation or is_narrowed(row):
         return 0.0
     return row.flops * inside
 
 
 def _kernels(profile: Profile) -> Iterator[_Found]:
-    """Yield matrix products and attention; those that ran in oneDNN are primitives, and a
-    kernel's convolution would count taps in the padding."""
+    """Yield matrix products and attention; those that ran in oneDNN are primitives, as nearly all
+    convolutions are."""
     for row in profile.kernels:
         kernel = row.place.kernel
         counts = kernel in GEMMS or kernel in ATTENTION

@@ -95,8 +95,8 @@ def test_output_the_worker_chose_itself_is_kept() -> None:
             Blame.WORKLOAD,
             "out_of_memory",
             (
-                "killed by the kernel: the host ran out of memory. Make the run smaller, "
-                "or use a host with more memory."
+                "killed by the kernel: the host, or its control group, ran out of memory. Make the "
+                "run smaller, or use a host with more memory."
             ),
         ),
         (

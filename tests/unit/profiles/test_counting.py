@@ -44,8 +44,9 @@ def untouched(size: int) -> mmap.mmap:
     return memory
 
 
-def counted(folder: Path, perf: Perf | str) -> Counters:
-    result = count(Workload(), TorchEager(KNOBS), KNOBS, folder, lambda _: None, lambda: perf)
+def counted(folder: Path, perf: Perf | str, brief_s: float = 0.0) -> Counters:
+    given = (Workload(), TorchEager(KNOBS), KNOBS, folder, lambda _: None, lambda: perf)
+    result = count(*given, brief_s=brief_s)
     return Counters.model_validate_json(Path(result.artefacts["counters"]).read_text())
 
 
@@ -209,3 +210,11 @@ async def test_a_profile_keeps_and_shows_what_was_counted(profiled: Path, tmp_pa
     assert f">{row[0]}</th>" in counts
     for text in row[1:]:
         assert f">{text}</td>" in counts
+
+
+def test_nothing_in_a_brief_phase_is_not_told(tmp_path: Path) -> None:
+    """perf takes turns where events are more than counters: a batch in memory may have none."""
+    perf = perf_that(tmp_path, counts_nothing_in(tmp_path, "loss"))
+    found = counted(tmp_path, perf, brief_s=3600.0)
+    assert "loss" not in [told.phase for told in found.phases if told.topdown]
+    assert found.no_topdown is None

@@ -127,6 +127,22 @@ def test_efficiencies_agree_by_their_interval(
     assert found.notes == ()
 
 
+def test_a_log_of_inference_is_compared_with_the_same_work_in_training(
+    log: Callable[..., Path],
+) -> None:
+    inferred = CONVOLUTION.replace("forward_training", "forward_inference")
+    file = log(log_text({inferred: 4.0, BACKWARD: 5.0, MATMUL: 1.0}))
+    here = named(replayed(import_file(file), 0.9), "LOG")
+    live = named(measured(log()))
+    require_same(here, live)
+    found = compared(here, live)
+    assert [(kind.primitive, kind.direction) for kind in found.kinds][:2] == [
+        ("convolution", "BWD_D"),
+        ("convolution", "FWD_I"),
+    ]
+    assert [kind.ratio for kind in found.kinds] == pytest.approx([1.0, 1.0, 1.0])
+
+
 def test_steps_that_vary_widen_the_whole(log: Callable[..., Path]) -> None:
     file = log()
     here = named(replayed(import_file(file), 0.9), "LOG")

@@ -178,6 +178,8 @@ def test_where_the_scratchpad_is_changes_no_work() -> None:
 
 
 STRIDED = CONVOLUTION.replace("src:f32::blocked:acdb:", "src:f32::blocked:acdb:131072x1x8192x512")
+PART = MATMUL.replace("src:f32::blocked:ab:", "src:f32::blocked:ab:4096x1")
+COLUMN = MATMUL.replace("dst:", "bia:f32::blocked:ab::f0_mask{} dst:").replace("64x32", "64x1")
 BIASED = MATMUL.replace("dst:", "bia:f32::blocked:ab::f0_mask{} dst:")
 
 
@@ -188,6 +190,9 @@ BIASED = MATMUL.replace("dst:", "bia:f32::blocked:ab::f0_mask{} dst:")
         (BIASED.format(2), BIASED.format(3), False),
         (BIASED.format(2), BIASED.format(2).replace("_mask2", ""), True),
         (MATMUL, MATMUL.replace("64x32", "64x32:128x32"), True),  # as oneDNN 2 and 3.0 tell it
+        (MATMUL, PART, False),
+        (COLUMN.format(0), COLUMN.format(2), True),  # a size of one has no bit
+        (COLUMN.format(0), COLUMN.format(1), False),
         (CONVOLUTION, CONVOLUTION.replace("forward_training", "forward_inference"), True),
         (INNER, INNER.replace("forward_training", "forward_inference"), True),
         (INNER, INNER.replace("forward_training", "backward_data"), False),
@@ -231,6 +236,8 @@ def test_what_keeps_a_workspace_in_training_infers_otherwise(kind: str) -> None:
         (MATMUL.replace("128x64:64x32", "1x128x64:8x64x32"), "batches of different sizes"),
         (MATMUL.replace("matmul", "shuffle"), "torch runs no shuffle"),
         (BIASED.format(3), "no kernel of torch adds a bias but one for each column"),
+        (PART.replace("4096x1", "0x1"), "its strides 0x1 are not those of a part of a tensor"),
+        (PART.replace("4096x1", "*x1"), "its strides *x1 are not those of a part of a tensor"),
         (REORDER.replace("64", "65"), "no kernel that was replayed has this reorder"),
     ],
 )
@@ -331,6 +338,24 @@ def test_a_gradient_of_an_inner_product_may_run_as_a_product(tmp_path: Path) -> 
     assert "replayed as other work, 50.0% of the time: inner_product BWD_W ran as matmul" in (
         found.notes
     )
+
+
+def test_a_bias_in_bf16_is_added_to_and_says_so(tmp_path: Path) -> None:
+    """torch has the output hold it before the product."""
+    product = BIASED.format(2).replace("f32", "bf16")
+    ran = MATMUL.replace("f32", "bf16").replace(",,,", ",attr-post-ops:sum,,")
+    found = projected(tmp_path, replay_log(ran, 0.5), product, REORDER).summary
+    assert found.efficiency == pytest.approx(0.5)
+    told = "replayed as other work, 50.0% of the time: matmul ran as one that adds to its bias"
+    assert told in found.notes
+
+
+def test_a_stand_in_counts_for_its_own_work_alone(tmp_path: Path) -> None:
+    """A part of a tensor ran without oneDNN; the whole ran by it, and by two implementations."""
+    other = MATMUL.replace("brg_matmul:avx2", "gemm:jit")
+    found = projected(tmp_path, replay_log(MATMUL, 0.5), MATMUL, PART, other)
+    seconds = {row.body: row.replay.seconds for row in found.primitives if row.replay}
+    assert seconds == pytest.approx({MATMUL: 0.0005, other: 0.0005, PART: 0.003})
 
 
 def test_a_log_without_times_has_no_efficiency(tmp_path: Path) -> None:
@@ -434,17 +459,22 @@ def test_an_allocation_beyond_the_free_memory_fails_and_kills_nothing() -> None:
     assert done.stdout == "refused 1000\n"
 
 
+BODIES = frozenset((CONVOLUTION, MATMUL, REORDER))
+
+
 def test_each_step_s_seconds() -> None:
     log = log_of(CONVOLUTION, REORDER, repeats=3, milliseconds=2.0)
-    assert step_seconds(BytesIO(log), 3, 6.0) == pytest.approx([0.004] * 3)
+    assert step_seconds(BytesIO(log), 3, 6.0, BODIES) == pytest.approx([0.004] * 3)
     strange = b"onednn_verbose,v1,primitive,exec,cpu,graph,of,another,kind,,,\n".replace(
         b",\n", b",1\n"
     )
     lines = log.splitlines(keepends=True)
     mixed = b"".join(strange + one if n % 2 else one for n, one in enumerate(lines))
-    assert step_seconds(BytesIO(mixed), 3, 6.0) == pytest.approx([0.004] * 3)
+    assert step_seconds(BytesIO(mixed), 3, 6.0, BODIES) == pytest.approx([0.004] * 3)
     other = log + log_of(CONVOLUTION, MATMUL, milliseconds=9.0)
-    assert step_seconds(BytesIO(other), 4, 8.0) == [], "a step of other work is no step like them"
+    assert step_seconds(BytesIO(other), 4, 8.0, BODIES) == [], (
+        "a step of other work is no step like them"
+    )
 
 
 def test_a_log_of_this_host_is_projected_here(tmp_path: Path) -> None:

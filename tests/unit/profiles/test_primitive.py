@@ -80,8 +80,13 @@ def test_a_second_convolution_behind_one_has_no_known_work() -> None:
         "wei:f32::blocked:Acdb8a::f0 dst:f32::blocked:acdb::f0,{},alg:convolution_direct,"
         "mb1_ic32oc64_ih16oh16kh1sh1dh0ph0_iw16ow16kw1sw1dw0pw0"
     )
-    plain, fused = (primitive_of(body.format(of)) for of in ("", "attr-post-ops:dw:k3s2p1"))
+    plain, fused, older = (
+        primitive_of(body.format(of))
+        for of in ("", "attr-post-ops:dw:k3s2p1", "attr-post-ops:eltwise_relu+dw_k3s1p1")
+    )
     assert plain
+    assert older
+    assert older.flops() is None
     assert plain.flops() == 2.0 * 32 * 64 * 16 * 16
     assert fused
     assert (fused.flops(), fused.bytes()) == (None, None)
