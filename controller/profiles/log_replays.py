@@ -84,7 +84,9 @@ def likeness(primitive: Primitive) -> tuple[str, ...]:
     if primitive.kind == "matmul":  # some releases tell the output's sizes, too
         problem = ":".join(problem.split(":")[:2])
     work = (primitive.kind, what, way_of(primitive), problem, primitive.post_ops)
-    return (*work, *modes_of(primitive), primitive.odd_bias, *roles)
+    # A product that is multiplied by a number takes no longer for it.
+    modes = (mode for mode in modes_of(primitive) if (primitive.kind, mode) != ("matmul", SCALED))
+    return (*work, *modes, primitive.odd_bias, *roles)
 
 
 def way_of(primitive: Primitive) -> str:
