@@ -132,6 +132,12 @@ class TestFarm:
         return process
 
 
+def first_step(events: Iterator[RunEvent]) -> RunEvent:
+    """Wait until a run has done its first step; before, it may have said that it waits for cores,
+    which another test's farm measures on, and has no worker."""
+    return next(event for event in events if event.progress is not None and event.progress.done)
+
+
 def _sweep_id(said: Said) -> str:
     return said.out.split()[1].rstrip(":")
 

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -14,7 +13,6 @@ import psutil
 import pytest
 
 from controller.contracts.run import RunState
-from controller.contracts.wire import RunEvent
 from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.rules import ALERTS, RECORDED
 from controller.runtime.prometheus import Prometheus
@@ -24,6 +22,7 @@ from tests.integration.farm import (
     TestFarm,
     endless_sweep,
     farm_up,
+    first_step,
     run,
     short_sweep,
     training_sweep,
@@ -117,7 +116,7 @@ def test_cancel_stops_what_runs(farm: TestFarm) -> None:
     sweep = endless_sweep("cancelled")
     sweep_id = farm.submit(sweep)
     with farm.events(sweep_id) as events:
-        assert first_progress(events).state is RunState.LEASED
+        assert first_step(events).state is RunState.LEASED
     (worker,) = farm.processes("agents.worker")
     said = farm.cli("sweep", "cancel", sweep_id)
     assert "1 runs cancelled" in said.out
@@ -137,7 +136,7 @@ def test_waiting_agent_uses_hardly_any_cpu(farm: TestFarm, figure: Figure) -> No
     sweep_id = farm.submit(endless_sweep("quiet"))
     agent = farm.the_process("ray::AgentActor")
     with farm.events(sweep_id) as events:
-        first_progress(events)
+        first_step(events)
         before, started = cpu_seconds(agent), time.monotonic()
         while (elapsed := time.monotonic() - started) < LONG_ENOUGH_TO_TELL_S:
             assert not next(events).state.terminal
@@ -231,11 +230,6 @@ def exporters(farm: TestFarm) -> set[str]:
     url = farm.home.endpoint().url + TARGETS_PATH
     found = httpx.get(url, headers=token, trust_env=False).json()
     return {target.rpartition(":")[0] for group in found for target in group["targets"]}
-
-
-def first_progress(events: Iterator[RunEvent]) -> RunEvent:
-    """Wait until a run has begun its steps."""
-    return next(event for event in events if event.progress is not None)
 
 
 def cpu_seconds(process: psutil.Process) -> float:

@@ -21,7 +21,7 @@ from controller.runtime.health import home_mark, is_supervised, process_of
 from controller.runtime.home import Cluster, Endpoint, Home
 from controller.runtime.lifetime import SUPERVISOR, bring_down, supervisor_environment
 from controller.runtime.supervising import HEAD_SUPERVISOR
-from tests.integration.farm import BENCHFARM, TestFarm, farm_up, training_sweep
+from tests.integration.farm import BENCHFARM, TestFarm, farm_up, first_step, training_sweep
 from tests.support.processes import is_dead
 from tests.support.waiting import eventually, seconds_until
 
@@ -85,7 +85,7 @@ def test_a_head_that_lost_its_raylet_comes_back_with_its_ports_and_goes_on(
     before, cluster = own_farm.home.endpoint(), own_farm.cluster
     sweep_id = own_farm.submit(training_sweep("raylet-killed", 2, repeats=2))
     with own_farm.events(sweep_id) as events:
-        next(event for event in events if event.progress is not None)
+        first_step(events)
         (raylet,) = (p for p in cluster.head if p.name == "raylet")
         os.kill(raylet.pid, signal.SIGKILL)
 
