@@ -55,7 +55,8 @@ def build(library: Path = LIBRARY, optimisation: Sequence[str] = RELEASE) -> Pat
     compiler = _compiler()
     with TemporaryDirectory() as folder:
         objects = compile_objects(compiler, Path(folder), optimisation)
-        linked = library.with_suffix(".new")  # never write to a library in use
+        # Never write to a library in use, nor to that of another build.
+        linked = library.with_suffix(f".{os.getpid()}.new")
         _run(
             [compiler, "-shared", *optimisation, "-fopenmp", *map(str, objects), "-o", str(linked)]
         )

@@ -123,6 +123,9 @@ class ResnetTraining:
     BLOCK: ClassVar[type[BasicBlock | Bottleneck]]
     BLOCKS: ClassVar[tuple[int, int, int, int]]
     """Number of blocks of each stage."""
+    LEAST_SHARE: ClassVar = 2
+    """Images of a rank: batch norms need more than one value of a channel, and small images end in
+    one cell."""
 
     def __init__(
         self,

@@ -43,7 +43,10 @@ class TrainingWorkload(Protocol[Batch, Outputs]):
 
 
 class SharedWorkload(TrainingWorkload[Batch, Outputs], Protocol[Batch, Outputs]):
-    """A workload whose batches several processes can share; its loss is a mean over samples."""
+    """A workload whose batches several processes can share; its loss is a mean over samples.
+
+    If it can't train on a single sample, its class says `LEAST_SHARE`: the fewest of a process.
+    """
 
     def share(self, batch: Batch, rank: int, ranks: int) -> Batch:
         """Return every `ranks`-th part of a batch, counted from 0; called once a step.

@@ -81,7 +81,7 @@ def launched_ranks(
     """Return where each rank of a worker runs; raises as launch_of."""
     numa, cores = str(knobs["numa"]), _cores(str(knobs["cores"]), device, host)
     return tuple(
-        LaunchedRank(_placement(numa, frozenset(own), device, host), own)
+        LaunchedRank(_placement(numa, frozenset(own), device, host, cores), own)
         for own in _rank_cores(knobs, cores, host)
     )
 
@@ -175,12 +175,21 @@ def _openmp(runtime: str, binding: str) -> dict[str, str]:
 
 
 def _placement(
-    numa: str, cores: frozenset[int], device: Device, host: HostTools
+    numa: str,
+    cores: frozenset[int],
+    device: Device,
+    host: HostTools,
+    of_run: frozenset[int] = frozenset(),
 ) -> tuple[str, ...]:
-    """Return the command that binds a process to cores, and its memory to their NUMA nodes."""
+    """Return the command that binds a process to cores, and its memory to their NUMA nodes.
+
+    of_run: the cores of all processes, over whose nodes memory is interleaved.
+    """
     if numa != "none" and len(host.nodes) > 1:
-        nodes = format_cpus(node for node, cpus in host.nodes.items() if cpus & cores)
-        memory = f"--membind={nodes}" if numa == "bind" else f"--interleave={nodes}"
+        bind = numa == "bind"
+        near = cores if bind else cores | of_run
+        nodes = format_cpus(node for node, cpus in host.nodes.items() if cpus & near)
+        memory = f"--membind={nodes}" if bind else f"--interleave={nodes}"
         command = _program("numactl", host.numactl, "Run `apt-get install numactl`.")
         return (command, f"--physcpubind={format_cpus(cores)}", memory)
     if cores != device.host_cores:

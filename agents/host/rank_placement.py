@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 Groups = Mapping[int, Collection[int]]
@@ -31,9 +31,10 @@ def place_ranks(
 ) -> tuple[tuple[int, ...], ...]:
     """Return the cores of each rank: `threads` each, neighbours in one socket and NUMA node.
 
-    The domains get equal numbers of ranks, as far as they have the cores, so that the memory of all
-    of them is used; in a domain, ranks follow each other. Neighbours are cores between which no
-    other one of `cores` is in the domain, apart from siblings: see `_shared_out`.
+    The sockets get equal numbers of ranks, as far as they have the cores, and so do the nodes of a
+    socket, so that the memory of all of them is used; in a domain, ranks follow each other.
+    Neighbours are cores between which no other one of `cores` is in the domain, apart from
+    siblings: see `_shared_out`.
 
     cores: the logical CPUs to run on. siblings: one of none has a physical core of its own.
     threads: of each rank; 0 for the most that fit. Raises CannotPlace.
@@ -53,7 +54,8 @@ def place_ranks(
             f"{sizes} of the cores",
             "Lower the knobs ranks or threads.",
         )
-    counts = _spread([len(domain) // width for domain in domains], ranks)
+    on = [_group_of(domain[0], sockets) for domain in domains]
+    counts = _spread([len(domain) // width for domain in domains], on, ranks)
     return tuple(
         rank
         for domain, count in zip(domains, counts, strict=True)
@@ -82,28 +84,39 @@ def _shared_out(cores: Sequence[Sequence[int]], ranks: int, threads: int) -> lis
     """Return the logical CPUs of each rank in a domain that has room for them.
 
     One thread on a physical core if there are enough of them: two threads on one are far slower.
-    Else no physical core is two ranks', if they find room on whole cores in order.
+    Else ranks get whole physical cores, as long as there are any; what they leave is shared.
 
     cores: the logical CPUs of each physical core.
     """
     firsts = [core[0] for core in cores]
     if ranks * threads <= len(firsts):
         return _slices(firsts, ranks, threads)
-    whole = _on_whole_cores(cores, threads)
-    if len(whole) >= ranks:
-        return whole[:ranks]
-    return _slices([cpu for core in cores for cpu in core], ranks, threads)
+    whole = sorted(_on_whole_cores(cores, threads)[:ranks])
+    taken = {cpu for own in whole for cpu in own}
+    # What nobody has a part of comes first: of the rest, a rank shares a core.
+    left = sorted(cores, key=lambda core: not taken.isdisjoint(core))
+    rest = [cpu for core in left for cpu in core if cpu not in taken]
+    return [*whole, *_slices(rest, ranks - len(whole), threads)]
 
 
 def _on_whole_cores(cores: Sequence[Sequence[int]], threads: int) -> list[tuple[int, ...]]:
     """Return the logical CPUs of as many ranks as find room without sharing a physical core."""
-    found, own = [], list[int]()
-    for core in cores:
-        own += core
-        if len(own) >= threads:
-            found.append(tuple(sorted(own[:threads])))
-            own = []
+    found, free = [], list(cores)
+    while len(own := _from_whole_cores(free, threads)) == threads:
+        found.append(tuple(sorted(own)))
     return found
+
+
+def _from_whole_cores(free: list[Sequence[int]], threads: int) -> list[int]:
+    """Return logical CPUs of cores, which are taken out of those free; fewer if these have not
+    enough. Cores of many CPUs are taken first, so that none is left of a rank's last core."""
+    own = list[int]()
+    while free and len(own) < threads:
+        missing = threads - len(own)
+        core = max((core for core in free if len(core) <= missing), key=len, default=free[0])
+        free.remove(core)
+        own += core[:missing]
+    return own
 
 
 def _slices(cpus: Sequence[int], ranks: int, threads: int) -> list[tuple[int, ...]]:
@@ -126,10 +139,16 @@ def _widest(domains: Domains, ranks: int) -> int:
     return next(threads for threads in range(most, 0, -1) if _room(domains, threads) >= ranks)
 
 
-def _spread(rooms: list[int], ranks: int) -> list[int]:
-    """Return how many ranks each domain gets: one by one to the domain with the fewest."""
-    counts = [0] * len(rooms)
+def _spread(rooms: Sequence[int], sockets: Sequence[int], ranks: int) -> list[int]:
+    """Return how many ranks each domain gets: one by one to the socket with the fewest, and there
+    to the domain with the fewest.
+
+    sockets: of each domain.
+    """
+    counts, of_socket = [0] * len(rooms), Counter[int]()
     for _ in range(ranks):
         free = (place for place, room in enumerate(rooms) if counts[place] < room)
-        counts[min(free, key=lambda place: counts[place])] += 1
+        chosen = min(free, key=lambda place: (of_socket[sockets[place]], counts[place]))
+        counts[chosen] += 1
+        of_socket[sockets[chosen]] += 1
     return counts

@@ -69,6 +69,13 @@ def require_shares(workload: TrainingWorkload[Batch, Outputs], ranks: int, name:
     if workload.batch_size % ranks:
         why = f"batch_size={workload.batch_size} is no multiple of ranks={ranks}"
         raise _refusal(why, "Change one of these knobs.")
+    share, least = workload.batch_size // ranks, getattr(workload, "LEAST_SHARE", 1)
+    if share < least:
+        why = (
+            f"batch_size={workload.batch_size} over ranks={ranks} is {share} of a step's samples "
+            f"each, and workload {name} trains on {least} or more"
+        )
+        raise _refusal(why, "Change one of these knobs.")
 
 
 def _require_averaged(mean: GradientMean, steps: int, spec: WorkerSpec) -> None:

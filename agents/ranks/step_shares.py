@@ -16,8 +16,10 @@ class StepShares:
     untimed: int
     """Steps that are still to come before those that count: in them, code is compiled and memory is
     touched for the first time, which other ranks wait for."""
+    rank: int = 0
+    """Whose waits are counted: it is the one that also tells what its work takes alone."""
     _exchange_shares: list[float] = field(default_factory=list)
-    _imbalances: list[float] = field(default_factory=list)
+    _waits: list[float] = field(default_factory=list)
     _computed_s: list[list[float]] = field(default_factory=list)
 
     def add(self, ranks: Sequence[RankFigures]) -> None:
@@ -29,8 +31,7 @@ class StepShares:
         computed_s = [rank.computed_s for rank in ranks]
         # Whoever came last did not wait.
         self._exchange_shares.append(min(rank.exchanged_s for rank in ranks) / slowest_s)
-        imbalance_s = max(computed_s) - statistics.fmean(computed_s)
-        self._imbalances.append(imbalance_s / slowest_s)
+        self._waits.append((max(computed_s) - computed_s[self.rank]) / slowest_s)
         self._computed_s.append(computed_s)
 
     @property
@@ -40,12 +41,12 @@ class StepShares:
 
     @property
     def imbalance(self) -> float:
-        """The share of a step in which a rank waited for the slowest one, on average."""
-        return statistics.median(self._imbalances)
+        """The share of a step in which the rank waited for the slowest one."""
+        return statistics.median(self._waits)
 
     @property
     def own(self) -> float:
-        """The share of a step in which the ranks neither exchanged nor waited."""
+        """The share of a step in which the rank neither exchanged nor waited."""
         return 1 - (self.exchange + self.imbalance)
 
     @property

@@ -116,7 +116,7 @@ class Team:
         self._members: list[Member] = []
         self._folder: Path | None = None
         self._oom_kills = oom_kills()
-        self._shares = StepShares(untimed=_warm_up_of(spec))
+        self._shares = StepShares(_warm_up_of(spec), self._first)
         self._slowed: tuple[float, ...] = ()
         self._far: tuple[FarRankFigures, ...] = ()
 
@@ -187,7 +187,7 @@ class Team:
         }
 
     def scaling(self) -> Mapping[str, Measurement]:
-        """See Scaling.scaling: of the first rank, of what the slowest rank's own step takes.
+        """See Scaling.scaling: of this host's first rank, by what the slowest rank's step takes.
 
         The worker's order, fetching a batch and with_far_ranks are in the step time alone.
         """

@@ -123,6 +123,9 @@ class ConvergencePoint(Contract):
     """Samples in a step, of all processes together."""
     epochs: float = Field(gt=0, allow_inf_nan=False)
     """Passes over the training set."""
+    missed: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Passes when it was looked at before, and had not reached it; 0 if it had not been looked at.
+    None if that is not known, as of what is published."""
 
 
 def _of_batches(points: tuple[ConvergencePoint, ...]) -> tuple[ConvergencePoint, ...]:

@@ -10,6 +10,7 @@ from typing import Final
 from controller.contracts.base import Scalar
 from controller.contracts.manifests import Convergence, ConvergencePoint, MeasuredConvergence
 from controller.contracts.records import StoredResult
+from controller.reports.groups import LONGEST_REASON
 from controller.reports.training_plan import (
     QUALITY,
     TOOK,
@@ -33,7 +34,9 @@ class OwnTrainings:
     merged: int
     """Trainings that reached it beyond the first of their batch and seed."""
     unreached: tuple[int, ...]
-    """Batches of those that gave up before; one for each."""
+    """Batches of those that ended before; one for each."""
+    why: str
+    """What the first of these is objected to; empty if there is nothing."""
     unlike: int
     """Trainings of other knobs or to another target, which are left out."""
     every: float
@@ -57,10 +60,12 @@ def own_trainings(
     alike = [one for one in known if _is_alike(convergence, one, asked)]
     reached = [one for one in alike if TOOK in one.metrics]
     points = tuple(_points(convergence, reached, asked))
+    unreached = [one for one in alike if TOOK not in one.metrics]
     return OwnTrainings(
         points=points,
         merged=len(reached) - len(points),
-        unreached=tuple(batch_of(one.knobs) for one in alike if TOOK not in one.metrics),
+        unreached=tuple(batch_of(one.knobs) for one in unreached),
+        why=next((reason for one in unreached for reason in one.reasons), ""),
         unlike=len(known) - len(alike),
         every=max((_epochs(convergence, one, EVERY) for one in reached), default=0.0),
     )
@@ -92,8 +97,8 @@ def own_notes(found: OwnTrainings) -> Sequence[str]:
         batches = ", ".join(map(str, sorted(found.unreached)))
         count = len(found.unreached)
         notes.append(
-            f"{count} trainings gave up before the target, at batch {batches}: they need more "
-            "epochs than they had, and the law does not know them"
+            f"{count} trainings ended before the target, at batch {batches}, and the law does not "
+            f"know them{found.why and f': {found.why[:LONGEST_REASON]}'}"
         )
     if found.unlike:
         notes.append(f"{found.unlike} trainings of other knobs or another target are left out")
@@ -105,13 +110,18 @@ def _points(
 ) -> Iterator[ConvergencePoint]:
     """Yield the geometric mean of the epochs of each batch and seed."""
     epochs: dict[tuple[int, Scalar | None], list[float]] = {}
+    missed: dict[tuple[int, Scalar | None], float] = {}
     for one in reached:
         seed = {**asked.defaults.get(one.stack, {}), **one.knobs}.get(SEED)
-        same = epochs.setdefault((batch_of(one.knobs), seed), [])
-        same.append(_epochs(convergence, one, STEPS))
-    for (batch, _), each in epochs.items():
+        which = batch_of(one.knobs), seed
+        took = _epochs(convergence, one, STEPS)
+        epochs.setdefault(which, []).append(took)
+        before = max(0.0, took - _epochs(convergence, one, EVERY))
+        missed[which] = min(before, missed.get(which, before))
+    for which, each in epochs.items():
         same_epochs = len(set(each)) == 1  # which rounding would change a little
-        yield ConvergencePoint(batch=batch, epochs=each[0] if same_epochs else geometric_mean(each))
+        mean = each[0] if same_epochs else geometric_mean(each)
+        yield ConvergencePoint(batch=which[0], epochs=mean, missed=missed[which])
 
 
 def _is_alike(convergence: Convergence, one: StoredResult, asked: Asked) -> bool:

@@ -18,9 +18,10 @@ from controller.contracts.records import OutcomeOrigin, StoredResult
 from controller.contracts.result import Validity
 from controller.contracts.training_plan import Estimate, PlannedTraining, TrainingPlan
 from controller.reports.comparability import difference
+from controller.reports.epochs_law import EpochsLaw, epochs_law
 from controller.reports.groups import LONGEST_REASON, Group, grouped
 from controller.stats.medians import median_of_runs
-from controller.stats.power_law import PowerLaw, Predicted, power_law
+from controller.stats.power_law import Predicted
 
 SCENARIO = "training"
 QUALITY: Final = "training_quality"
@@ -61,7 +62,7 @@ def training_plan(
     convergence: Convergence, results: Iterable[StoredResult], asked: Asked
 ) -> TrainingPlan:
     """Return the plan of every cell and device that has VALID results, and of devices at once."""
-    law = power_law([(point.batch, point.epochs) for point in convergence.points])
+    law = epochs_law(convergence.points)
     known = list(results)
     groups = measured(known, asked)
     reached = list(_reached(known, asked))
@@ -76,8 +77,8 @@ def training_plan(
         samples=convergence.samples,
         points=convergence.points,
         own=isinstance(convergence, MeasuredConvergence),
-        factor=law.factor,
-        exponent=law.exponent,
+        factor=law.law.factor,
+        exponent=law.law.exponent,
         planned=(*sorted(single, key=_rank), *sorted(teams, key=_rank)),
     )
 
@@ -206,7 +207,7 @@ def _teams(groups: Iterable[Timed], convergence: Convergence) -> Iterator[list[T
     yield from (list(team.values()) for team in alike.values() if len(team) > 1)
 
 
-def _planned(team: Sequence[Timed], convergence: Convergence, law: PowerLaw) -> PlannedTraining:
+def _planned(team: Sequence[Timed], convergence: Convergence, law: EpochsLaw) -> PlannedTraining:
     """Return the plan of one device, or of several that take each step together."""
     origins = [group.origin for group in team]
     hosts = [(origin, *host) for origin in origins for host in hosts_of(origin).items()]
@@ -230,17 +231,23 @@ def _planned(team: Sequence[Timed], convergence: Convergence, law: PowerLaw) -> 
         # Epochs are known less well than steps: the interval of a step alone would be too narrow.
         train_s=_times(epoch, epochs) if epochs.low is not None else _product(epoch, epochs),
         unlike_published=tuple(unlike),
-        notes=tuple(_notes(team, batch, convergence, step, epochs)),
+        notes=tuple(_notes(team, batch, convergence, law, step, epochs)),
     )
 
 
 def _notes(
-    team: Sequence[Timed], batch: int, convergence: Convergence, step: Estimate, epochs: Estimate
+    team: Sequence[Timed],
+    batch: int,
+    convergence: Convergence,
+    law: EpochsLaw,
+    step: Estimate,
+    epochs: Estimate,
 ) -> Iterator[str]:
-    least, most = convergence.points[0].batch, convergence.points[-1].batch
     known = "trained" if isinstance(convergence, MeasuredConvergence) else "published"
-    if not least <= batch <= most:
-        yield f"epochs at batch {batch} are extrapolated: {known} are {least} to {most}"
+    if not law.is_inside(batch):
+        as_least = f", and taken to be those at {law.least}" if batch < law.least else ""
+        beyond = f"{known} are {law.least} to {law.most}"
+        yield f"epochs at batch {batch} are extrapolated{as_least}: {beyond}"
     if step.low is None and epochs.low is not None:
         yield ONE_RUN
     if len(team) > 1:

@@ -9,8 +9,9 @@ from rich.table import Table
 
 from controller.contracts.base import scalar_text
 from controller.contracts.training_plan import Estimate, PlannedTraining, TrainingPlan
+from controller.reports.epochs_law import epochs_law
 from controller.reports.profile_tables import duration
-from controller.stats.power_law import PowerLaw, power_law
+from controller.stats.power_law import PowerLaw
 
 COLUMNS = ("device", "recipe", "batch", "step", "epoch", "epochs", "time to train", "runs", "took")
 _UNITS = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"))
@@ -25,7 +26,7 @@ def curve_lines(plan: TrainingPlan) -> list[str]:
     for point in plan.points:
         each.setdefault(point.batch, []).append(f"{point.epochs:.4g}")
     points = ", ".join(f"{batch} → {' '.join(epochs)}" for batch, epochs in each.items())
-    law = power_law([(point.batch, point.epochs) for point in plan.points])
+    law = epochs_law(plan.points).law
     told = f"{plan.factor:.{_SHOWN}g} × batch^{plan.exponent:.{_SHOWN}g}{_error(law)}"
     return [
         f"{plan.workload}: batch → epochs: {points} ({plan.source}; {plan.samples:,} samples)",

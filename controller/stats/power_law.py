@@ -32,7 +32,8 @@ class PowerLaw:
     points: int
     spread: float
     """Standard deviation of the points' logarithms about the law, of points - 2 degrees of
-    freedom; 0 if there are none."""
+    freedom, or what the points themselves are uncertain by, if that is more; infinite if they are
+    not known at all."""
     centre: float
     """Mean of the logarithms of x."""
     reach: float
@@ -41,7 +42,7 @@ class PowerLaw:
     @property
     def exponent_error(self) -> float | None:
         """Half the 95 % interval of the exponent; None if the points leave nothing to judge by."""
-        if self.points <= LEAST_POINTS:
+        if self.points <= LEAST_POINTS or math.isinf(self.spread):
             return None
         return t_quantile(self.points - 2, CONFIDENCE) * self.spread / math.sqrt(self.reach)
 
@@ -60,8 +61,10 @@ class PowerLaw:
         return Predicted(value, math.exp(reach) if reach < LARGEST_EXPONENT else None)
 
 
-def power_law(points: Sequence[tuple[float, float]]) -> PowerLaw:
+def power_law(points: Sequence[tuple[float, float]], uncertain: float = 0.0) -> PowerLaw:
     """Fit points (x, y), all positive.
+
+    uncertain: standard deviation of the logarithms of y, as far as it is known.
 
     Raises ValueError for fewer than two different x.
     """
@@ -73,6 +76,7 @@ def power_law(points: Sequence[tuple[float, float]]) -> PowerLaw:
     exponent = sum((x - centre) * (y - middle) for x, y in zip(xs, ys, strict=True)) / reach
     off = [y - middle - exponent * (x - centre) for x, y in zip(xs, ys, strict=True)]
     freedom = len(points) - 2
-    spread = math.sqrt(sum(one**2 for one in off) / freedom) if freedom else 0.0
+    about = math.sqrt(sum(one**2 for one in off) / freedom) if freedom else 0.0
+    spread = max(about, uncertain)
     factor = math.exp(middle - exponent * centre)
     return PowerLaw(factor, exponent, len(points), spread, centre, reach)

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 
@@ -52,6 +53,7 @@ class _Background(torch.autograd.Function):
         return loss
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:  # noqa: ANN401 - torch's own
         (slope,) = ctx.saved_tensors
         return (slope * (gradient * ctx.weight)).to(ctx.dtype), None, None, None

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from models.retinanet.frozen_norm import FoldedConv2d
 
@@ -75,6 +76,7 @@ class _Pointwise(torch.autograd.Function):
         return y
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:  # noqa: ANN401 - torch's own
         from kernels.ops.transpose import transpose
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from models.retinanet.rows import RowConv2d, Sizes
 
@@ -49,6 +50,7 @@ class _Unfolded(torch.autograd.Function):
         return y.view(*x.shape[:2], -1)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:  # noqa: ANN401 - torch's own
         from kernels.ops.fold_maps import fold_maps
         from kernels.ops.transpose import transpose

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from controller.contracts.training_plan import TrainingPlan
+from controller.reports.epochs_law import EpochsLaw, epochs_law
 from controller.reports.html.charts import Chart, Trace, figure_of, layout_of, trace_of
 from controller.reports.html.page import Page, render
 from controller.reports.training_plan_table import COLUMNS, curve_lines, remark_lines, rows_of
-from controller.stats.power_law import PowerLaw, power_law
 
 HEIGHT: Final = 360
 _STEPS: Final = 60
@@ -38,7 +38,7 @@ def training_plan_html(plan: TrainingPlan) -> str:
 
 def epochs_chart(plan: TrainingPlan) -> Chart:
     """Draw the points, the law through them, and its band where there is one."""
-    law = power_law([(point.batch, point.epochs) for point in plan.points])
+    law = epochs_law(plan.points)
     batches = [point.batch for point in plan.points] + [one.batch for one in plan.planned]
     across = _places(min(batches), max(batches))
     layout = layout_of(
@@ -51,8 +51,9 @@ def epochs_chart(plan: TrainingPlan) -> Chart:
     traces = [*_band(law, across), _line(law, across), _points(plan), _planned(plan)]
     figure = figure_of(traces, layout)
     caption = (
-        f"Diamonds are {_known(plan)}; the line is the least squares of their logarithms, the "
-        "band the 95 % interval of a new training; circles are the batches that were measured."
+        f"Diamonds are {_known(plan)}; the line is the least squares of their logarithms, level "
+        "below their smallest batch; the band is the 95 % interval of a new training; circles are "
+        "the batches that were measured."
     )
     return Chart("epochs-chart", "Epochs against batch", caption, HEIGHT, figure)
 
@@ -66,7 +67,7 @@ def _places(low: float, high: float) -> list[float]:
     return [low * math.exp(reach * step / _STEPS) for step in range(_STEPS + 1)]
 
 
-def _band(law: PowerLaw, across: Sequence[float]) -> list[Trace]:
+def _band(law: EpochsLaw, across: Sequence[float]) -> list[Trace]:
     known = [(x, at.value, at.factor) for x in across if (at := law.at(x)).factor]
     there = [x for x, _, _ in known]
     low = [value / (factor or 1.0) for _, value, factor in known]
@@ -79,7 +80,7 @@ def _band(law: PowerLaw, across: Sequence[float]) -> list[Trace]:
     ]
 
 
-def _line(law: PowerLaw, across: Sequence[float]) -> Trace:
+def _line(law: EpochsLaw, across: Sequence[float]) -> Trace:
     line = {"color": "var(--accent)", "width": 2}
     epochs = [law.at(x).value for x in across]
     return trace_of("scatter", x=list(across), y=epochs, mode="lines", line=line, hoverinfo="skip")

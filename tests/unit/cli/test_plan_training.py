@@ -51,20 +51,21 @@ def said(*options: str) -> str:
 def test_all_that_was_measured_shortest_first() -> None:
     found = json.loads(said("--json"))
     assert [(one["batch"], one["step_s"]["value"]) for one in found["planned"]] == [
-        (2, 0.5),
         (4, 0.75),
+        (2, 0.5),
     ]
-    first = found["planned"][0]
+    first, second = found["planned"]
     assert first["train_s"]["value"] == pytest.approx(
-        first["epochs"]["value"] * 0.5 * 585_151  # half of 1,170,301 samples
+        first["epochs"]["value"] * 0.75 * 292_576  # a quarter of 1,170,301 samples
     )
+    assert first["epochs"] == second["epochs"], "below the smallest published batch"
     assert first["unlike_published"] == ["image_size=256, not 800"]
 
 
 def test_the_table_says_what_limits_it() -> None:
     shown = said("--batch", "4")
-    assert "256 → 4, 512 → 5, 4096 → 15" in shown
-    assert "epochs at batch 4 are extrapolated: published are 256 to 4096" in shown
+    assert "256 → 4, 512 → 5, 1024 → 6, 1280 → 6.65, 2048 → 7.9, 4096 → 15.13" in shown
+    assert "extrapolated, and taken to be those at 256: published are 256 to 4096" in shown
     assert "image_size=256, not 800" in shown
     assert "days" in shown
 
@@ -98,7 +99,7 @@ def test_the_page_has_points_rows_and_remarks(tmp_path: Path) -> None:
     page = tmp_path / "plan.html"
     assert f"page written to {page}" in said("-o", str(page)).replace("\n", "")
     text = page.read_text()
-    for part in ("Epochs against batch", "batch 4096: 15 epochs, published", "are extrapolated"):
+    for part in ("Epochs against batch", "batch 4096: 15.13 epochs, published", "are extrapolated"):
         assert part in text
     assert text.count('data-heading="time to train"') == 2
 

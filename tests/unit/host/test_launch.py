@@ -101,6 +101,8 @@ def test_ranks_have_their_own_cores_and_the_memory_of_their_node() -> None:
         LaunchedRank(("/usr/bin/numactl", "--physcpubind=0,1", "--membind=0"), (0, 1)),
         LaunchedRank(("/usr/bin/numactl", "--physcpubind=4,5", "--membind=1"), (4, 5)),
     )
+    spread = launched_ranks({**knobs, "numa": "interleave"}, SERVER, HOST)
+    assert [rank.prefix[-1] for rank in spread] == ["--interleave=0,1"] * 2, "over all of the run's"
     of_memory = replace(HOST, nodes={**HOST.nodes, 2: frozenset()})
     assert launched_ranks(knobs, SERVER, of_memory) == launched_ranks(knobs, SERVER, HOST)
     anywhere = launched_ranks({**PLAIN, "ranks": 2, "threads": 1}, SERVER, HOST)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -101,7 +102,7 @@ def test_no_threads_given_are_the_most_that_fit(host: Topology, ranks: int) -> N
 
 
 @given(topologies(), st.integers(1, 12), st.integers(1, 12))
-def test_no_domain_has_a_rank_more_than_one_with_room_for_it(
+def test_no_socket_or_node_of_one_has_a_rank_more_than_one_with_room_for_it(
     host: Topology, ranks: int, threads: int
 ) -> None:
     domains = domains_of(host.cores, host.sockets, host.nodes)
@@ -109,9 +110,24 @@ def test_no_domain_has_a_rank_more_than_one_with_room_for_it(
         found = placed(host, ranks, threads)
     except CannotPlace:
         return
-    counts = [sum(rank[0] in domain for rank in found) for domain in domains]
-    has_room = [n for n, domain in zip(counts, domains, strict=True) if len(domain) // threads > n]
-    assert max(counts) <= min(has_room, default=ranks) + 1
+    by_socket = [
+        [domain for domain in domains if domain[0] in members] for members in host.sockets.values()
+    ]
+    for parts in (*([[domain] for domain in inside] for inside in by_socket), by_socket):
+        counts = [sum(rank[0] in cpus for rank in found for cpus in part) for part in parts]
+        rooms = [sum(len(domain) // threads for domain in part) for part in parts]
+        has_room = [n for n, room in zip(counts, rooms, strict=True) if room > n]
+        assert max(counts, default=0) <= min(has_room, default=ranks) + 1
+
+
+def test_sockets_come_before_their_nodes() -> None:
+    """Two sockets of four nodes each (NPS4): half the memory would be idle on one of them."""
+    sockets = {s: range(32 * s, 32 * s + 32) for s in range(2)}
+    nodes = {n: range(8 * n, 8 * n + 8) for n in range(8)}
+    for ranks in range(1, 9):
+        found = place_ranks(range(64), sockets, nodes, (), ranks, 0)
+        assert len({rank[0] // 8 for rank in found}) == ranks, "each has a node of its own"
+        assert sum(rank[0] < 32 for rank in found) == (ranks + 1) // 2
 
 
 @given(topologies(), st.integers(1, 12), st.integers(0, 12))
@@ -157,7 +173,27 @@ def test_siblings_are_used_last_and_by_one_rank(
 def test_ranks_share_a_physical_core_if_only_that_makes_room() -> None:
     siblings = ((0, 3), (1, 4), (2, 5))
     assert place_ranks(range(6), {}, {}, siblings, 2, 3) == ((0, 1, 3), (2, 4, 5))
-    assert place_ranks({0, 3, 1}, {}, {}, siblings, 3, 1) == ((0,), (3,), (1,))
+    assert place_ranks({0, 3, 1}, {}, {}, siblings, 3, 1) == ((0,), (1,), (3,))
+
+
+@pytest.mark.parametrize(
+    ("cpus", "ranks", "threads", "shared"),
+    [
+        (range(16), 9, 1, 1),
+        (range(16), 16, 1, 8),
+        (range(16), 3, 5, 1),
+        ((0, 1, 2, 3, 8, 9), 2, 3, 0),  # two cores with both threads, two with one
+        ((0, 8, 1, 9, 2, 10, 3, 11), 5, 1, 1),
+    ],
+)
+def test_as_few_cores_are_shared_as_can_be(
+    cpus: Sequence[int], ranks: int, threads: int, shared: int
+) -> None:
+    siblings = tuple((core, core + 8) for core in range(8))
+    found = place_ranks(cpus, {}, {}, siblings, ranks, threads)
+    assert sorted({cpu for rank in found for cpu in rank}) == sorted(c for r in found for c in r)
+    owners = [sum(bool(set(core) & set(rank)) for rank in found) for core in siblings]
+    assert sum(count > 1 for count in owners) == shared
 
 
 TWO_SOCKETS = Topology(

@@ -22,6 +22,7 @@ from controller.contracts.wire import StepBatch, WorkerSpec
 from controller.platform.programs import python_code
 from controller.reports.views.rows import SCALING_LOSSES
 from models.language import LstmTraining
+from models.resnet import Resnet18Training
 from tests.support import builders
 from tests.support.knobs import job_knobs, scenario_knobs, workload_arguments
 from tests.support.processes import LOOK_S, is_dead
@@ -96,10 +97,10 @@ def test_a_step_is_all_ranks(tmp_path: Path) -> None:
     facts = ranks.environment()
     assert (facts["rank"], facts["ranks"]) == (0, 2)
     assert facts["all_reduce_share"] == 0.1, "rank 1 came last, so that it did not wait"
-    assert facts["rank_imbalance"] == 0.2, "0.8 s, and 0.6 s on average, of 1.0 s"
-    assert facts["contention_share"] == 0.14, "of what remains, the fifth that it is slower by"
+    assert facts["rank_imbalance"] == 0.4, "0.4 s, and the other one's 0.8 s, of 1.0 s"
+    assert facts["contention_share"] == 0.1, "of what remains, the fifth that it is slower by"
     efficiency = ranks.scaling()["scaling_efficiency"]
-    assert efficiency.samples == pytest.approx((0.42, 0.56, 0.7))
+    assert efficiency.samples == pytest.approx((0.3, 0.4, 0.5))
     lost = [float(str(facts[of])) for of in SCALING_LOSSES]
     assert efficiency.value + sum(lost) == pytest.approx(1.0)
     assert not list(tmp_path.iterdir())
@@ -116,17 +117,17 @@ def test_warm_up_steps_are_in_no_figure(tmp_path: Path) -> None:
     for _ in range(2):
         ranks.step()
     facts = ranks.environment()
-    assert facts["rank_imbalance"] == 0.2
+    assert facts["rank_imbalance"] == 0.4
     assert facts["all_reduce_share"] == 0.1
     assert facts["rank_compute_s"] == (0.4, 0.8)
-    assert ranks.scaling()["scaling_efficiency"].samples == pytest.approx((0.42, 0.56, 0.7))
+    assert ranks.scaling()["scaling_efficiency"].samples == pytest.approx((0.3, 0.4, 0.5))
 
 
 def test_steps_of_a_comparison_have_no_warm_up(tmp_path: Path) -> None:
     ranks = team(tmp_path, warmup_steps=3, in_batches=True)
     ranks.start()
     ranks.step()
-    assert ranks.environment()["rank_imbalance"] == 0.2
+    assert ranks.environment()["rank_imbalance"] == 0.4
 
 
 def test_ranks_are_not_pinned_as_the_thread_that_starts_them(tmp_path: Path) -> None:
@@ -160,7 +161,7 @@ def test_what_was_not_measured_has_no_figure(tmp_path: Path) -> None:
     ranks.step()
     facts = ranks.environment()
     assert "contention_share" not in facts
-    assert facts["rank_imbalance"] == 0.2
+    assert facts["rank_imbalance"] == 0.4
     assert ranks.scaling() == {}
 
 
@@ -170,7 +171,7 @@ def test_ranks_train_in_batches_of_a_comparison(tmp_path: Path) -> None:
     result = training.run_batches(None, team(tmp_path), knobs, [2, 1], said.append)
     assert [len(batch.samples) for batch in said] == [0, 2, 1], "ready, then each batch"
     assert result.environment["ranks"] == 2
-    assert result.metrics["scaling_efficiency"].value == pytest.approx(0.56)
+    assert result.metrics["scaling_efficiency"].value == pytest.approx(0.4)
     assert result.metrics["loss"].samples == (2.0, 2.0, 2.0)
 
 
@@ -246,6 +247,10 @@ def test_a_batch_that_ranks_cannot_share_is_refused() -> None:
     require_shares(text, 3, "lstm")
     with pytest.raises(WorkerFault, match="batch_size=3 is no multiple of ranks=2"):
         require_shares(text, 2, "lstm")
+    small = Resnet18Training(**workload_arguments("resnet18", batch_size=4, image_size=32))
+    require_shares(small, 2, "resnet18")
+    with pytest.raises(WorkerFault, match="batch_size=4 over ranks=4 is 1 of a step's samples"):
+        require_shares(small, 4, "resnet18")
     with pytest.raises(WorkerFault, match="workload line does not share its batches") as caught:
         require_shares(Line(), 2, "line")
     assert caught.value.failure.blame is Blame.USER

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from controller.contracts.base import Scalar
@@ -128,7 +130,44 @@ def test_those_that_gave_up_are_said() -> None:
     found = own_trainings(CONVERGENCE, [*SWEEP, *gave_up], ASKED)
     assert len(found.points) == len(SWEEP)
     (note,) = own_notes(found)
-    assert note.startswith("2 trainings gave up before the target, at batch 8, 16: they need more")
+    assert note == (
+        "2 trainings ended before the target, at batch 8, 16, and the law does not know them: "
+        "too loud"
+    )
+
+
+def test_why_a_training_ended_before_the_target_is_said() -> None:
+    lost = "the loss of timed step 3 of 3 is nan"
+    ended = trained(8, None, Validity.INVALID).model_copy(update={"reasons": (lost, "more")})
+    (note,) = own_notes(own_trainings(CONVERGENCE, [*SWEEP, ended], ASKED))
+    assert note.endswith(f"at batch 8, and the law does not know them: {lost}")
+
+
+@pytest.mark.parametrize(
+    ("every", "known"),
+    [
+        (100, False),  # each reached it when it was looked at first: after an epoch or after 100
+        (90, True),
+        (2, True),
+    ],
+)
+def test_epochs_are_known_to_the_last_look_that_missed(every: int, known: bool) -> None:
+    """All alike to the epoch, so that the points about the law tell of no doubt at all."""
+    of_look = [
+        trained(batch, 100 * 8 // batch, seed=seed, evaluate_every=every * 8 // batch)
+        for batch in (2, 4, 8)
+        for seed in (0, 1)
+    ]
+    own = measured_convergence(CONVERGENCE, own_trainings(CONVERGENCE, of_look, ASKED), "epochs")
+    plan = training_plan(own, [stored(2.0, batch=4)], ASKED)
+    epochs = plan.planned[0].epochs
+    assert epochs.value == pytest.approx(100)
+    assert (epochs.high is not None) == known
+    if epochs.high is not None:
+        deviation = math.log(100 / (100 - every)) / math.sqrt(12)
+        assert math.log(epochs.high / 100) == pytest.approx(2.776 * deviation * 1.08, rel=0.01)
+    else:
+        assert "6 points tell nothing of how far off it is" in curve_lines(plan)[1]
 
 
 @pytest.mark.parametrize(

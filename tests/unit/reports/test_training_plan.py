@@ -142,6 +142,17 @@ def test_other_sizes_and_virtual_devices_come_last_and_say_so() -> None:
 def test_what_lies_beyond_the_points_is_said(batch: int, said: int) -> None:
     notes = only(stored(2.0, run="a", batch=batch), stored(2.0, run="b", batch=batch)).notes
     assert [f"epochs at batch {batch} are extrapolated" in note for note in notes] == [True] * said
+    assert any("taken to be those at 256" in note for note in notes) == (batch < 256)
+
+
+def test_below_the_points_epochs_stay() -> None:
+    """The law would have a training end in a third of an epoch at batch 2."""
+    small, least, large = (
+        only(stored(2.0, run="a", batch=batch), stored(2.0, run="b", batch=batch)).epochs
+        for batch in (2, 256, 4096)
+    )
+    assert small == least
+    assert large.value > 3 * least.value
 
 
 def test_devices_at_once_take_the_slowest_s_step_and_the_sum_of_batches() -> None:
