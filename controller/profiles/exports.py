@@ -58,6 +58,8 @@ def stacks_of(profile: Profile) -> Iterator[tuple[list[str], float]]:
     for part in parts_of(profile):
         frames = _frames(part.row.place)
         if isinstance(row := part.row, PrimitiveRow):
+            if not row.place.op and not profile.kernels:  # a log's: it tells no operations
+                frames.pop()
             name = " ".join(filter(None, (row.primitive, row.direction, row.implementation)))
             frames += [name, row.problem]
         yield frames, part.seconds

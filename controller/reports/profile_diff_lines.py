@@ -219,6 +219,11 @@ def change_text(change: Change) -> str:
     return f"{_ops(change)}: {_what(change)}{_where(change)}: {_times(*change.seconds)}"
 
 
+def change_name(change: Change) -> str:
+    """Return a change in a few words: the operation, what it was and is, and where."""
+    return f"{_ops(change)}: {change.kind}{_where(change)}"
+
+
 def _ops(change: Change) -> str:
     return change.op if change.op_b is None else f"{change.op} → {change.op_b}"
 

@@ -23,6 +23,12 @@ from controller.profiles.parts import (
 NO_MODULE = "(in no module)"
 OUTSIDE = "(outside oneDNN)"
 NO_SHARES = "note: no shares of primitives: the trace does not tell which of its time is oneDNN's"
+NO_OPS = "note: no phases, modules and operations: a log of oneDNN tells none"
+NO_EFFICIENCY = (
+    "note: no efficiency: no primitive was replayed, as `profile run` does, and of a log "
+    "`profile import --project`"
+)
+NO_HEADROOM = "note: no headroom: no primitive has a roof that is known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +85,16 @@ def tells_primitives(profile: Profile) -> bool:
     return bool(profile.primitives) or profile.summary.verbose_step_s is not None
 
 
-def untold_shares(profile: Profile) -> list[str]:
-    """Return the line on why a profile has no shares of primitives; nothing if it has."""
-    return [NO_SHARES] if profile.kernels and not tells_primitives(profile) else []
+def untold_lines(profile: Profile) -> list[str]:
+    """Return a line for each kind of figure that a profile has none of, with the reason."""
+    primitives, is_log = profile.primitives, not profile.kernels
+    told = {
+        NO_SHARES: not is_log and not tells_primitives(profile),
+        NO_OPS: bool(primitives) and is_log,
+        NO_EFFICIENCY: bool(primitives) and profile.summary.efficiency is None,
+        NO_HEADROOM: bool(primitives) and profile.summary.headroom_s is None,
+    }
+    return [line for line, is_so in told.items() if is_so]
 
 
 def primitive_lines(profile: Profile) -> Lines:

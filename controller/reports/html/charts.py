@@ -293,8 +293,15 @@ def _tick(label: str) -> str:
 
 def _hover(point: Point, axis: Axis) -> str:
     label = escape(shortened(point.label, LONGEST_LABEL))
-    said = f"<b>{label}</b><br>{point.value * axis.factor:.4g} {escape(axis.unit)}"
+    said = f"<b>{label}</b><br>{_figure(point.value * axis.factor)} {escape(axis.unit)}"
     if point.interval is None:
         return said
     low, high = (end * axis.factor for end in point.interval)
-    return f"{said}<br>{point.interval_name} {low:.4g} to {high:.4g} {escape(axis.unit)}"
+    interval = f"{_figure(low)} to {_figure(high)}"
+    return f"{said}<br>{point.interval_name} {interval} {escape(axis.unit)}"
+
+
+def _figure(value: float) -> str:
+    """Return four digits of a value, without a power of ten."""
+    text = f"{value:.4g}"
+    return f"{float(text):.12f}".rstrip("0").rstrip(".") if "e" in text else text

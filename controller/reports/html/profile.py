@@ -14,7 +14,7 @@ from controller.reports.html.roofline import ANCHOR as ROOFLINE
 from controller.reports.html.roofline import NUMBERS as ROOFLINE_NUMBERS
 from controller.reports.html.roofline import WORDS, roofline_points
 from controller.reports.html.timeline import timeline_of
-from controller.reports.profile_lines import Lines, per, tables_of, untold_shares
+from controller.reports.profile_lines import Lines, per, tables_of, untold_lines
 from controller.reports.profile_origin import origin_facts
 from controller.reports.profile_tables import NUMBERS, numbers_of, summary_lines
 from controller.reports.topdown_lines import topdown_rows
@@ -64,7 +64,7 @@ def profile_page(profile: Profile, title: str) -> Page:
         ],
         charts=charts,
         context={
-            "summary": summary_lines(profile.summary) + untold_shares(profile),
+            "summary": summary_lines(profile.summary) + untold_lines(profile),
             "roofline": _roofline_table(profile) if has_roofline else None,
             "timeline": timeline,
             "facts": origin_facts(profile.summary),

@@ -15,7 +15,9 @@ from controller.reports.html.text import escape
 from controller.reports.profile_lines import Line, kind_lines, per
 from controller.reports.profile_tables import duration
 
-HEIGHT, TREE_HEIGHT = 420, 520
+HEIGHT, TREE_HEIGHT, LEGEND_LINE = 420, 520, 19
+"""Pixels: of a donut whose legend has LEGEND_LINES lines, of a tree, of a further line."""
+LEGEND_LINES: Final = 6
 LEAST_SHARE: Final = 1e-3
 """Of the time of all: frames with less are left out of the tree."""
 MOST_FRAMES: Final = 2000
@@ -26,10 +28,11 @@ TREE_NUMBERS: Final = "The tables below add up the same time."
 OTHERS: Final = "others"
 SLICES: Final = 12
 """Slices of a donut with names of their own."""
-PALETTE: Final = (
-    *("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7"),
-    *("#a463f2", "#97bbf5", "#9c6b4e", "#9498a0", "#1f77b4", "#bcbd22"),
-)
+PLAIN: Final = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+HATCHED: Final = ("#4269d0", "#efb118", "#9c6b4e", "#97bbf5", "#9498a0", "#ffd9e8")
+PALETTE: Final = (*PLAIN, *HATCHED)
+"""Colours that the colour-blind tell apart, six each; slices of the second six are hatched, too."""
+OF_OTHERS: Final = "#767b85"
 GOLDEN: Final = 0.618034
 Path = tuple[str, ...]
 
@@ -37,8 +40,9 @@ Path = tuple[str, ...]
 def charts_of(profile: Profile) -> Iterator[Chart]:
     """Yield all charts of a profile that have something to show."""
     if tree := tree_of(profile):
-        yield _tree(tree, profile.summary)
-    if lines := kind_lines(profile).lines:
+        yield _tree(tree, profile.summary, _not_drawn(profile, tree))
+    lines = kind_lines(profile).lines
+    if any(line.seconds for line in lines):
         yield donut("shares", "Shares", shares_caption(profile), lines, colours_of([lines]))
     peaks = profile.summary.peaks
     if peaks and (points := roofline_points(profile)):
@@ -52,10 +56,9 @@ def tree_of(profile: Profile) -> dict[Path, float]:
     of all else the largest comes first. Those that are too small are left out, and with
     them all that is in them; none if there is no time at all.
     """
-    root = "all" if profile.summary.steps is None else "step"
     seconds: dict[Path, float] = {}
     for stack, of in stacks_of(profile):
-        path = (root, *(stack[1:] if stack[0] == "step" else stack))
+        path = _path(profile, stack)
         for depth in range(1, len(path) + 1):
             seconds[path[:depth]] = seconds.get(path[:depth], 0.0) + of
     whole = max(seconds.values(), default=0.0)
@@ -67,12 +70,26 @@ def tree_of(profile: Profile) -> dict[Path, float]:
     return {path: kept[path] for path in order if len(path) == 1 or path[:-1] in kept}
 
 
+def _not_drawn(profile: Profile, frames: Mapping[Path, float]) -> float:
+    """Return the seconds of stacks whose last frame is left out of a tree."""
+    return sum(of for stack, of in stacks_of(profile) if _path(profile, stack) not in frames)
+
+
+def _path(profile: Profile, stack: Sequence[str]) -> Path:
+    root = "all" if profile.summary.steps is None else "step"
+    return (root, *(stack[1:] if stack[0] == "step" else stack))
+
+
 def _phase_number(path: Path) -> int:
     return phase_number(path[1]) if path[1:] else 0
 
 
-def _tree(frames: Mapping[Path, float], summary: ProfileSummary) -> Chart:
+def _tree(frames: Mapping[Path, float], summary: ProfileSummary, left_out_s: float) -> Chart:
     ids = {path: str(number) for number, path in enumerate(frames)}
+    first: list[Path] = [path for path in frames if len(path) == 2]
+    hues = {path: _colour(number) for number, path in enumerate(first)}
+    colours = [hues.get(path[:2], "var(--surface)") for path in frames]
+    inks = [_ink(hues[path[:2]]) if path[:2] in hues else "var(--ink)" for path in frames]
     icicle = trace_of(
         "icicle",
         ids=list(ids.values()),
@@ -90,13 +107,15 @@ def _tree(frames: Mapping[Path, float], summary: ProfileSummary) -> Chart:
             f"%{{label}}<br>%{{text}} {per(summary)}<br>%{{percentRoot:.1%}} of all, "
             "%{percentParent:.1%} of what is around it<extra></extra>"
         ),
-        marker={"line": {"color": "var(--page)", "width": 1}},
-        root={"color": "var(--surface)"},
+        marker={"colors": colours, "line": {"color": "var(--page)", "width": 1}},
+        textfont={"color": inks},
+        leaf={"opacity": 1},
     )
-    layout = _round_layout(TREE_HEIGHT, iciclecolorway=PALETTE)
+    layout = _round_layout(TREE_HEIGHT)
     caption = (
         "Phase, modules, operation, kernel, primitive, shape; width is time. Choose a frame to go "
-        f"in, or the bar on top to go out. Below {LEAST_SHARE:.1%} of the time, none is drawn."
+        f"in, or the bar on top to go out. Below {LEAST_SHARE:.1%} of the time, none is drawn, nor "
+        f"beyond {MOST_FRAMES:,}: {duration(left_out_s)} are of frames that are not."
     )
     figure = figure_of([icicle], layout)
     title = "Tree of all" if summary.steps is None else "Tree of a step"
@@ -127,6 +146,18 @@ def _colour(number: int) -> str:
     return "#" + "".join(f"{round(part * 255):02x}" for part in parts)
 
 
+def _ink(colour: str) -> str:
+    """Return black or white, whichever is read better on a colour: WCAG 2.2's contrast is then 4.58
+    or more."""
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    red, green, blue = linear
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return "#000000" if (luminance + 0.05) ** 2 > 0.05 * 1.05 else "#ffffff"
+
+
 def donut(
     anchor: str, title: str, caption: str, lines: Sequence[Line], colours: Mapping[Path, str]
 ) -> Chart:
@@ -134,30 +165,36 @@ def donut(
     rest = sum(line.seconds for line in lines[SLICES:])
     spent = [line.seconds for line in lines[:SLICES]] + ([rest] if rest else [])
     names = [kind_name(line.key) for line in lines[:SLICES]] + ([OTHERS] if rest else [])
+    hues = [*(colours[line.key] for line in lines[:SLICES]), OF_OTHERS][: len(spent)]
+    whole = sum(line.seconds for line in lines)
     pie = trace_of(
         "pie",
         labels=[escape(name) for name in names],
         values=[seconds * 1e3 for seconds in spent],
-        text=[duration(seconds) for seconds in spent],
+        text=[f"{seconds / whole:.1%}" for seconds in spent],
+        customdata=[duration(seconds) for seconds in spent],
         hole=0.5,
         sort=False,
         direction="clockwise",
-        textinfo="percent",
+        textinfo="text",
         textposition="inside",
         insidetextorientation="horizontal",
-        hovertemplate="%{label}<br>%{text}<br>%{percent}<extra></extra>",
+        insidetextfont={"color": [_ink(hue) for hue in hues]},
+        hovertemplate="%{label}<br>%{customdata}<br>%{text}<extra></extra>",
         marker={
-            "colors": [*(colours[line.key] for line in lines[:SLICES]), "var(--muted)"],
+            "colors": hues,
             "line": {"color": "var(--surface)", "width": 1},
+            "pattern": {"shape": ["/" if hue in HATCHED else "" for hue in hues], "solidity": 0.15},
         },
     )
+    height = HEIGHT + LEGEND_LINE * max(0, len(names) - LEGEND_LINES)
     layout = _round_layout(
-        HEIGHT,
+        height,
         showlegend=True,
         legend={"orientation": "h", "y": -0.05},
         uniformtext={"minsize": 11, "mode": "hide"},
     )
-    return Chart(anchor, title, caption, HEIGHT, figure_of([pie], layout))
+    return Chart(anchor, title, caption, height, figure_of([pie], layout))
 
 
 def kind_name(key: Path) -> str:

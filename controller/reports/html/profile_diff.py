@@ -13,6 +13,7 @@ from controller.reports.html.found import FoundTable, found_html
 from controller.reports.profile_diff_lines import (
     RATIO_HEADINGS,
     answer_lines,
+    change_name,
     change_text,
     other_work_text,
     ratio_cells,
@@ -82,7 +83,7 @@ def _charts(found: ProfileDiff) -> Iterator[Chart]:
         return
     rest = sum(change.difference_s for change in found.changes if change not in shown)
     bars = [
-        *(Point(f"{of.op}: {of.kind}", of.difference_s) for of in shown),
+        *(Point(change_name(of), of.difference_s) for of in shown),
         Point("all else", rest, tone="reference"),
     ]
     axis = axis_for("B takes more", Unit.SECONDS, [abs(bar.value) for bar in bars])

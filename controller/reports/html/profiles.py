@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from controller.contracts.profile import ProfileSummary
+from controller.contracts.result import Validity
 from controller.profiles.model import Profile
 from controller.reports.html.page import Page, render
 from controller.reports.html.profile_charts import colours_of, donut, kind_name, shares_caption
-from controller.reports.profile_lines import Line, kind_lines, untold_shares
+from controller.reports.profile_lines import Line, kind_lines, untold_lines
 from controller.reports.profile_origin import identity_lines
 from controller.reports.profile_tables import summary_lines
 
@@ -16,12 +18,13 @@ Named = tuple[str, Profile]
 
 def profiles_html(named: Sequence[Named], title: str) -> str:
     """Return the shares of several profiles, each with its name, as one self-contained file."""
+    named = [(_judged(name, profile.summary), profile) for name, profile in named]
     tables = [kind_lines(profile).lines for _, profile in named]
     colours = colours_of(tables)
     charts = [
         donut(f"shares-{number}", name, shares_caption(profile), lines, colours)
         for number, ((name, profile), lines) in enumerate(zip(named, tables, strict=True), 1)
-        if lines
+        if any(line.seconds for line in lines)
     ]
     return render(
         Page(
@@ -43,9 +46,14 @@ def profiles_html(named: Sequence[Named], title: str) -> str:
     )
 
 
+def _judged(name: str, summary: ProfileSummary) -> str:
+    """Return a profile's name, wherever its figures are, with what they are not good for."""
+    return name if summary.validity == Validity.VALID else f"{name}, {summary.validity}"
+
+
 def _lines(profile: Profile) -> list[str]:
     summary = profile.summary
-    return identity_lines(summary) + summary_lines(summary) + untold_shares(profile)
+    return identity_lines(summary) + summary_lines(summary) + untold_lines(profile)
 
 
 def share_rows(tables: Sequence[Sequence[Line]]) -> list[tuple[str, list[str]]]:

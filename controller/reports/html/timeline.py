@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.platform.terminal import visible
-from controller.profiles.model import Profile, Span
+from controller.profiles.model import LOAD, Profile, Span
 from controller.reports.profile_tables import duration
 
 GRID_US = 10
 """Parts of a microsecond that a page keeps of times."""
 MOST_ROWS: Final = 1000
 """Rows that a page draws: the height of what a browser draws is limited."""
+STEP: Final = "step"
+TELLING: Final = 0.01
+"""Share of a step that other threads have to go on for, to be said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +51,16 @@ def timeline_of(profile: Profile, most_rows: int = MOST_ROWS) -> Timeline | None
 
 
 def _caption(spans: Sequence[Span], drawn: int, rows_left_out: int) -> str:
-    whole = max(span.start_s + span.seconds for span in spans)
+    step_s = next((span.seconds for span in spans if span.kind == STEP), 0.0)
+    beyond_s = max(span.start_s + span.seconds for span in spans) - step_s
+    loads = any(span.kind == "phase" and span.name == LOAD for span in spans)
     caption = (
-        f"The quickest watched step, {duration(whole)} as watched, with the batch that it loads: "
-        f"{drawn:,} spans. Phases, then modules, operations, kernels and primitives."
+        f"The quickest watched step, {duration(step_s)} as watched"
+        f"{', with the batch that it loads' if loads else ''}: {drawn:,} spans. "
+        "Phases, then modules, operations, kernels and primitives."
     )
+    if beyond_s > TELLING * step_s:
+        caption += f" Other threads go on for {duration(beyond_s)} after it."
     if not rows_left_out:
         return caption
     return (

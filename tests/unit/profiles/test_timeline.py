@@ -201,6 +201,26 @@ def test_python_s_functions_around_a_step_and_its_phases_take_no_lanes() -> None
     ]
 
 
+@pytest.mark.parametrize(
+    ("others", "loads", "said"),
+    [
+        (0.5, True, "The quickest watched step, 1.000 s as watched, with the batch that it loads:"),
+        (0.5, False, "The quickest watched step, 1.000 s as watched: 3 spans."),
+        (1.1, False, "Other threads go on for 900 ms after it."),
+    ],
+)
+def test_the_page_tells_the_step_s_own_time(others: float, loads: bool, said: str) -> None:
+    spans = (
+        Span("step", "step", "", 0, 0, 0.0, 1.0),
+        Span("phase", "load" if loads else "forward", "", 0, 1, 0.0, 0.1),
+        Span("op", "aten::mm", "", 1, 2, 0.8, others - 0.3 if others < 1 else others),
+    )
+    shown = timeline_of(replace(profile(step()), timeline=spans))
+    assert shown
+    assert said in shown.caption
+    assert ("go on" in shown.caption) == (others > 1)
+
+
 def test_a_page_draws_so_many_rows_and_says_what_is_left_out() -> None:
     spans = [Span("step", "step", "", 0, 0, 0.0, 1.0)]
     spans += [Span("op", f"t{n}", "", n, lane, 0.1, 0.1) for n in range(1, 6) for lane in range(4)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
 from controller.profiles.diffing import diff
+from controller.profiles.model import Profile
 from controller.reports.html.profile_diff import profile_diff_html
 from tests.support.planted_profile import kernel, profile, step
 
@@ -28,6 +30,32 @@ def test_noise_is_one_row_of_the_changes() -> None:
         "aten::add_: only in A, 2 calls, optimizer: 40 ms → 0 ms",
         "3 changes too small to tell",
     ]
+
+
+def hovers(one: Profile, other: Profile) -> list[str]:
+    """Return the texts of the bars of a diff's page."""
+    page = profile_diff_html(diff(one, other), "Profiles")
+    found = re.search(r'id="figures">(.*?)</script>', page, re.DOTALL)
+    assert found
+    (bars,) = json.loads(found[1])["differences"]["data"]
+    texts: list[str] = bars["hovertext"]
+    return texts
+
+
+def test_bars_of_one_operation_say_where_each_is() -> None:
+    def one(forward_s: float, backward_s: float) -> Profile:
+        pairs = (("forward", forward_s), ("backward", backward_s))
+        return profile([kernel("aten::mm", of, phase=phase) for phase, of in pairs])
+
+    said = " ".join(hovers(one(0.1, 0.1), one(0.5, 0.3)))
+    assert "aten::mm: same work, forward" in said
+    assert "aten::mm: same work, backward" in said
+
+
+def test_a_bar_s_value_has_no_power_of_ten() -> None:
+    one = profile([kernel("aten::tiny", 5e-5), kernel("aten::mm", 1.0)])
+    said = hovers(one, profile([kernel("aten::mm", 12_660.0)]))
+    assert [text.split("<br>")[1] for text in said] == ["12660 s", "-0.00005 s", "0 s"]
 
 
 def test_what_a_table_leaves_out_is_said() -> None:

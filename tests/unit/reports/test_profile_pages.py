@@ -3,28 +3,45 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import plotly.graph_objects as go
 import pytest
 
 from controller.contracts.counters import Counters, PhaseCounts
-from controller.profiles.model import Profile
+from controller.profiles.model import Place, PrimitiveRow, Profile
 from controller.profiles.parts import NO_PHASE, UNEXPLAINED
 from controller.reports.counter_lines import counts_rows
 from controller.reports.html.profile import FOUND, TOP, profile_html
 from controller.reports.html.profile_charts import (
+    HATCHED,
+    HEIGHT,
     LEAST_SHARE,
     MOST_FRAMES,
     PALETTE,
+    PLAIN,
     charts_of,
     colours_of,
+    donut,
     tree_of,
 )
 from controller.reports.html.profiles import profiles_html, share_rows
-from controller.reports.profile_lines import OUTSIDE, Line, kind_lines, phase_lines
+from controller.reports.html.text import escape
+from controller.reports.profile_lines import (
+    NO_EFFICIENCY,
+    NO_HEADROOM,
+    NO_OPS,
+    OUTSIDE,
+    Line,
+    kind_lines,
+    phase_lines,
+    untold_lines,
+)
 from controller.reports.profile_tables import calls_text, duration, rounded
 from tests.support.planted_profile import HEAD, kernel, profile, step
 
@@ -227,3 +244,132 @@ def test_rows_that_are_not_shown_can_be_found() -> None:
     assert table.count("<tr>") == 1 + TOP  # one of headings
     assert table.count("<tr hidden>") == FOUND - TOP
     assert f"The {TOP} largest of {FOUND + 10}; the {FOUND} largest can be found." in table
+
+
+def _linear(colour: str) -> list[float]:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    return [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+
+
+def _contrast(one: str, other: str) -> float:
+    """Return WCAG 2.2's contrast of two colours."""
+    weights = (0.2126, 0.7152, 0.0722)
+    lights = sorted(
+        sum(weight * part for weight, part in zip(weights, _linear(colour), strict=True)) + 0.05
+        for colour in (one, other)
+    )
+    return lights[1] / lights[0]
+
+
+def test_texts_on_slices_and_frames_are_read_well() -> None:
+    """WCAG 2.2 AA asks for 4.5."""
+    lines = [Line((f"kind{n}", ""), 1, 1.0, 1 / (n + 1), None, None) for n in range(30)]
+    shown = donut("shares", "Shares", "", lines, colours_of([lines])).figure["data"][0]
+    (tree,) = figures_of(profile_html(profile(step()), "it"))["tree"]["data"]
+    for trace, font in ((shown, shown["insidetextfont"]), (tree, tree["textfont"])):
+        pairs = list(zip(trace["marker"]["colors"], font["color"], strict=True))
+        assert len(pairs) > 5
+        # Variables are the theme's, whose ink on its surface is tested in a browser.
+        assert all(ink == "var(--ink)" or _contrast(hue, ink) >= 4.5 for hue, ink in pairs)
+    assert tree["leaf"] == {"opacity": 1}, "else the page shines through"
+
+
+SEEN = {
+    "": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protanopia": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "deuteranopia": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "tritanopia": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
+}
+"""Linear RGB as it is seen: Machado, Oliveira and Fernandes 2009, severity 1."""
+XYZ = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505))
+WHITE = (0.9505, 1.0, 1.089)
+
+
+def _times(matrix: Sequence[Sequence[float]], vector: Sequence[float]) -> list[float]:
+    return [sum(a * b for a, b in zip(row, vector, strict=True)) for row in matrix]
+
+
+def _lab(colour: str, seen: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+    """Return CIE L*a*b* of a colour as it is seen."""
+    light = [min(1.0, max(0.0, part)) for part in _times(seen, _linear(colour))]
+    parts = [of / white for of, white in zip(_times(XYZ, light), WHITE, strict=True)]
+    x, y, z = (p ** (1 / 3) if p > 0.008856 else 7.787 * p + 16 / 116 for p in parts)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("colours", [PLAIN, HATCHED])
+@pytest.mark.parametrize("sight", SEEN)
+def test_the_colour_blind_tell_slices_apart(colours: Sequence[str], sight: str) -> None:
+    """By 15 of CIE 1976's difference; 2.3 is just seen. Those of the other six are hatched."""
+    for one, other in combinations(colours, 2):
+        assert math.dist(_lab(one, SEEN[sight]), _lab(other, SEEN[sight])) > 15, (one, other)
+    assert {*PLAIN}.isdisjoint(HATCHED)
+
+
+def test_a_donut_has_room_for_its_legend_and_says_shares_as_its_table_does() -> None:
+    lines = [Line((f"kind{n}", ""), 1, 905.0, 0.0905, None, None) for n in range(11)]
+    lines.append(Line(("last", ""), 1, 45.0, 0.0045, None, None))
+    few, many = (
+        donut("shares", "Shares", "", of, colours_of([lines])) for of in (lines[:3], lines)
+    )
+    assert few.height == HEIGHT
+    assert many.height >= HEIGHT + 6 * 19, "12 lines, where 6 have room"
+    assert many.figure["layout"]["height"] == many.height
+    assert many.figure["data"][0]["text"] == ["9.0%"] * 11 + ["0.4%"]
+    shapes = many.figure["data"][0]["marker"]["pattern"]["shape"]
+    assert shapes == [""] * 6 + ["/"] * 6
+
+
+def test_figures_of_a_bad_profile_say_so_beside_others() -> None:
+    bad = summarised(profile(step()), validity="INVALID", reasons=("others were there",))
+    page = profiles_html([("good", profile(step())), ("bad", bad)], "Profiles")
+    assert ">good</th>" in page
+    assert ">bad, INVALID</th>" in page
+    titles = re.findall(r"<h\d[^>]*>([^<]*)</h\d>", page)
+    assert "bad, INVALID" in titles
+    assert "bad" not in titles
+
+
+def test_a_log_has_no_time_in_no_operation() -> None:
+    rows = [replace(row, place=Place()) for row in step() if isinstance(row, PrimitiveRow)]
+    names = {name for path in tree_of(profile(rows)) for name in path}
+    assert UNEXPLAINED not in names
+    assert "reorder jit:avx2" in names
+
+
+def test_a_page_says_what_is_not_known_and_why() -> None:
+    rows = [replace(row, place=Place()) for row in step() if isinstance(row, PrimitiveRow)]
+    untold = summarised(profile(rows), efficiency=None, headroom_s=None)
+    assert untold_lines(untold) == [NO_OPS, NO_EFFICIENCY, NO_HEADROOM]
+    page = profile_html(untold, "a log")
+    assert all(f"<li>{escape(line)}" in page for line in (NO_OPS, NO_EFFICIENCY, NO_HEADROOM))
+    known = summarised(profile(step()), efficiency=0.9, headroom_s=0.1)
+    assert untold_lines(known) == []
+
+
+def test_no_time_at_all_is_no_donut() -> None:
+    primitives = [row for row in step() if isinstance(row, PrimitiveRow)]
+    of_log = [replace(row, place=Place(), seconds=0.0) for row in primitives]
+    assert list(charts_of(profile(of_log))) == []
+
+
+def test_the_tree_says_how_much_of_the_time_it_does_not_draw() -> None:
+    """2,000 frames of the largest: where all are alike, many a leaf is none of them."""
+    rows = [kernel("aten::mm", 0.001, module=f"s{n}.b{n}.inner") for n in range(900)]
+    many = profile(rows)
+    drawn = tree_of(many)
+    leaves = sum(of for path, of in drawn.items() if path[-1] == "aten::mm")
+    (chart,) = (chart for chart in charts_of(many) if chart.anchor == "tree")
+    assert f"{duration(0.9 - leaves)} are of frames that are not" in chart.caption
