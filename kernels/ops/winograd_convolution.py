@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -77,48 +77,78 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
 def _tiles(x: Tensor, sizes: list[int]) -> Tensor:
     """Return the transformed tiles of x [B, cells, in]: [planes, tiles, in]."""
     made = _planes(x, sizes, x.shape[2])
-    call_on_maps("winograd_tiles", x, sizes, made, x.shape[2], before=[TILE[x.dtype]])
+    torch.ops.benchfarm.winograd_tiles(x, sizes, made)
     return made
 
 
 def _forward(
     x: Tensor, sizes: list[int], weight: Tensor, bias: Tensor | None, relu: bool
 ) -> tuple[Tensor, Tensor]:
-    x, m, outs = x.contiguous(), TILE[x.dtype], len(weight)
+    x, transforms = x.contiguous(), torch.ops.benchfarm
     y, planes = _fake_forward(x, sizes, weight, bias, relu)
-    taps = weight.permute(0, 2, 3, 1).float().contiguous()
-    call("winograd_weight", x.dtype, taps, outs, x.shape[2], m, planes)
+    transforms.winograd_weight(weight.permute(0, 2, 3, 1).float().contiguous(), planes)
     products = _product(_tiles(x, sizes), planes.transpose(1, 2))
     added = None if bias is None else bias.to(x.dtype).contiguous()
-    call_on_maps(
-        *("winograd_output", products, sizes, y, outs), before=[m, added, relu], images=len(x)
-    )
+    transforms.winograd_output(products, sizes, added, relu, y)
     return y, planes
 
 
 def _backward(
     grad: Tensor, x: Tensor, sizes: list[int], planes: Tensor, y: Tensor | None, wanted: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    x, m, outs = x.contiguous(), TILE[x.dtype], planes.shape[1]
+    x, transforms = x.contiguous(), torch.ops.benchfarm
     grad = grad if y is None else torch.ops.aten.threshold_backward(grad, y, 0)
     grad = grad.to(x.dtype).contiguous()
     of_x, of_weight, of_bias = _fake_backward(grad, x, sizes, planes, y, wanted)
-    of_products = _planes(x, sizes, outs)
-    call_on_maps("winograd_output_adjoint", grad, sizes, of_products, outs, before=[m])
+    of_products = _planes(x, sizes, planes.shape[1])
+    transforms.winograd_output_adjoint(grad, sizes, of_products)
     if wanted[0]:
-        of_tiles = _product(of_products, planes)
-        call_on_maps(
-            *("winograd_tiles_adjoint", of_tiles, sizes, of_x, x.shape[2]),
-            before=[m],
-            images=len(x),
-        )
+        transforms.winograd_tiles_adjoint(_product(of_products, planes), sizes, of_x)
     if wanted[1]:
         of_planes = _product(of_products.transpose(1, 2), _tiles(x, sizes))
-        taps = of_weight.permute(0, 2, 3, 1)
-        call("winograd_weight_adjoint", x.dtype, of_planes, outs, x.shape[2], m, taps)
+        transforms.winograd_weight_adjoint(of_planes, of_weight.permute(0, 2, 3, 1))
     if wanted[2]:
         of_bias = grad.flatten(0, 1).sum(0)
     return of_x, of_weight, of_bias
+
+
+def _run_tiles(x: Tensor, sizes: list[int], tiles: Tensor) -> None:
+    call_on_maps("winograd_tiles", x, sizes, tiles, x.shape[2], before=[TILE[x.dtype]])
+
+
+def _run_tiles_adjoint(tiles: Tensor, sizes: list[int], x: Tensor) -> None:
+    name, channels, m = "winograd_tiles_adjoint", x.shape[2], TILE[x.dtype]
+    call_on_maps(name, tiles, sizes, x, channels, before=[m], images=len(x))
+
+
+def _run_output(
+    products: Tensor, sizes: list[int], bias: Tensor | None, relu: bool, y: Tensor
+) -> None:
+    before = [TILE[y.dtype], bias, relu]
+    call_on_maps("winograd_output", products, sizes, y, y.shape[2], before=before, images=len(y))
+
+
+def _run_output_adjoint(y: Tensor, sizes: list[int], products: Tensor) -> None:
+    call_on_maps("winograd_output_adjoint", y, sizes, products, y.shape[2], before=[TILE[y.dtype]])
+
+
+def _run_weight(taps: Tensor, planes: Tensor) -> None:
+    dtype, shape = planes.dtype, planes.shape[1:]
+    call("winograd_weight", dtype, taps, *shape, TILE[dtype], planes)
+
+
+def _run_weight_adjoint(planes: Tensor, taps: Tensor) -> None:
+    dtype, shape = planes.dtype, planes.shape[1:]
+    call("winograd_weight_adjoint", dtype, planes, *shape, TILE[dtype], taps)
+
+
+def _transform(schema: str, run: Callable[..., None]) -> TorchOp:
+    """Return a transform, which writes its last argument: so a trace tells the bytes of both."""
+    return TorchOp(f"{schema} -> ()", run, _nothing)
+
+
+def _nothing(*given: object) -> None:
+    """Return what a transform does: its result has its shape and dtype already."""
 
 
 def _fake_forward(
@@ -186,6 +216,24 @@ OP = register(
                 _backward,
                 _fake_backward,
                 once_differentiable,
+            ),
+            _transform("winograd_tiles(Tensor x, int[] sizes, Tensor(a!) tiles)", _run_tiles),
+            _transform(
+                "winograd_tiles_adjoint(Tensor tiles, int[] sizes, Tensor(a!) x)",
+                _run_tiles_adjoint,
+            ),
+            _transform(
+                "winograd_output(Tensor products, int[] sizes, Tensor? bias, bool relu,"
+                " Tensor(a!) y)",
+                _run_output,
+            ),
+            _transform(
+                "winograd_output_adjoint(Tensor y, int[] sizes, Tensor(a!) products)",
+                _run_output_adjoint,
+            ),
+            _transform("winograd_weight(Tensor taps, Tensor(a!) planes)", _run_weight),
+            _transform(
+                "winograd_weight_adjoint(Tensor planes, Tensor(a!) taps)", _run_weight_adjoint
             ),
         ),
     )

@@ -135,6 +135,28 @@ def test_opcheck() -> None:
         opcheck(torch.ops.benchfarm.winograd_convolution.default, given)
 
 
+def test_a_trace_tells_what_each_transform_reads_and_writes() -> None:
+    """So that a profile knows its bytes, and with them its roof."""
+    x, weight = random(1, 20, 3).requires_grad_(), random(5, 3, 3, 3).requires_grad_()
+    with torch.profiler.profile(record_shapes=True) as trace:
+        winograd_convolution(x, [(4, 5)], weight).sum().backward()  # type: ignore[no-untyped-call]
+    told = {
+        event.name.removeprefix("benchfarm::winograd_"): [*filter(None, event.input_shapes)]
+        for event in trace.events()
+        if event.name.startswith("benchfarm::winograd_") and "convolution" not in event.name
+    }
+    cells, tiles, products = [1, 20, 3], [36, 2, 3], [36, 2, 5]
+    taps, planes, results = [5, 3, 3, 3], [36, 5, 3], [1, 20, 5]
+    assert told == {
+        "tiles": [cells, tiles],
+        "tiles_adjoint": [tiles, cells],
+        "output": [products, results],
+        "output_adjoint": [results, products],
+        "weight": [taps, planes],
+        "weight_adjoint": [planes, taps],
+    }
+
+
 def test_compiles_without_a_graph_break() -> None:
     def step(x: Tensor, weight: Tensor) -> Tensor:
         return winograd_convolution(x * 2, [(2, 3)], weight, relu=True) + 1
