@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from controller.profiles.attribution import Attribution, attribute
+from controller.profiles.timeline import MOST_FRAMES
 from controller.profiles.trace import OPS, PYTHON, RUNTIME, Event, TraceFacts, events
 
 _GZIP = b"\x1f\x8b"
@@ -72,7 +73,13 @@ class TraceRead:
     def timeline_notes(self) -> tuple[str, ...]:
         """Return what its timeline has not."""
         short = self.found.short
-        return (f"the {short:,} shortest spans are not in the timeline",) if short else ()
+        told = {
+            f"the {short:,} shortest spans are not in the timeline": short,
+            f"no timeline: every step has more than {MOST_FRAMES:,} events": (
+                self.found.marked and self.found.steps and not self.found.spans
+            ),
+        }
+        return tuple(note for note, is_so in told.items() if is_so)
 
 
 def read_whole_steps(path: Path) -> TraceRead:

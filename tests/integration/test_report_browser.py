@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -358,7 +358,7 @@ def test_a_canvas_is_no_higher_than_a_browser_draws(
             canvas = page.locator("#timeline-canvas")
             assert canvas.evaluate(INK)
             sizes[density] = canvas.evaluate("of => [of.height, of.clientHeight]")
-    assert sizes == {1: [20000, 20000], 2: [32000, 20000]}
+    assert sizes == {1: [20020, 20020], 2: [32000, 20020]}
 
 
 def test_times_from_a_second_on_are_in_seconds_and_starts_keep_their_digits(opened: Open) -> None:
@@ -373,6 +373,15 @@ SIGHT = "canvas => [+canvas.dataset.from, +canvas.dataset.to]"
 INK = """canvas => {
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
   return data.some((part, place) => place % 4 === 3 && part > 0);
+}"""
+
+
+ACCENT: Mapping[Theme, list[int]] = {"light": [10, 86, 194], "dark": [125, 180, 255]}
+"""Colour around what is chosen."""
+DRAWN_IN = """colour => {
+  const canvas = document.getElementById("timeline-canvas");
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  return data.some((part, at) => at % 4 === 0 && colour.every((one, by) => data[at + by] === one));
 }"""
 
 
@@ -401,6 +410,7 @@ def test_a_timeline_is_gone_through_by_keyboard(theme: Theme, opened: Open) -> N
     ):
         page.keyboard.press(key)
         expect(told).to_contain_text(text)
+    page.wait_for_function(DRAWN_IN, arg=ACCENT[theme])
     page.keyboard.press("Enter")
     expect(canvas).not_to_have_attribute("data-from", "0")
     page.keyboard.press("Escape")
@@ -423,9 +433,9 @@ def test_a_timeline_is_searched_and_clicked(opened: Open) -> None:
     expect(page.locator("#timeline-count")).to_contain_text("0 found")
     box = canvas.bounding_box()
     assert box
-    page.mouse.click(box["x"] + 0.1 * box["width"], box["y"] + 30)
+    page.mouse.click(box["x"] + 0.1 * box["width"], box["y"] + 50)
     expect(told).to_contain_text("phase load")
-    page.mouse.dblclick(box["x"] + 0.1 * box["width"], box["y"] + 30)
+    page.mouse.dblclick(box["x"] + 0.1 * box["width"], box["y"] + 50)
     expect(canvas).not_to_have_attribute("data-to", "5300000")
     page.get_by_role("button", name="All").click()
     expect(canvas).to_have_attribute("data-from", "0")
@@ -436,6 +446,23 @@ def test_time_of_found_spans_counts_once_a_thread(opened: Open) -> None:
     for text, told in (("conv", "6 found, 35.00 ms together"), ("relu", "1 found, 5.000 ms")):
         page.get_by_label("Find in the timeline").fill(text)
         expect(page.locator("#timeline-count")).to_contain_text(told)
+
+
+def test_moments_are_above_all_rows_and_threads_are_told_by_number(opened: Open) -> None:
+    page = opened("threads").page
+    canvas, told = page.locator("#timeline-canvas"), page.locator("#timeline-told")
+    inked = """canvas => {
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, 20);
+      return data.some((part, place) => place % 4 === 3 && part > 0);
+    }"""
+    assert canvas.evaluate(inked), "the axis is drawn"
+    canvas.click(position={"x": 100, "y": 30})
+    expect(told).to_contain_text("step step · 30.00 ms from 0 µs, thread 1 of 2")
+    canvas.click(position={"x": 100, "y": 10})
+    expect(told).to_have_text("Nothing chosen.")
+    page.get_by_label("Find in the timeline").fill("aten::convolution")
+    page.keyboard.press("Enter")
+    expect(told).to_contain_text("10.00 ms from 15.0000 ms, thread 2 of 2")
 
 
 def test_the_longest_timeline_is_drawn_in_a_moment_and_the_page_is_no_larger_than_stated(

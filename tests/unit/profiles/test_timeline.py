@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from controller.profiles import timeline
-from controller.profiles.attribution import PRIMITIVE, attribute
+from controller.profiles.attribution import PRIMITIVE, Attribution, attribute
 from controller.profiles.capturing import profile_of
 from controller.profiles.files import TIMELINE, read, write
 from controller.profiles.importing import import_file
 from controller.profiles.marks import PHASE, STEP
 from controller.profiles.model import Place, Span
-from controller.profiles.trace import Event
+from controller.profiles.reading import TraceRead
+from controller.profiles.trace import Event, TraceFacts
 from controller.reports.html.profile import profile_html
 from controller.reports.html.timeline import timeline_of
 from tests.support.planted_profile import profile, step
@@ -142,6 +143,21 @@ def test_a_step_of_too_many_events_is_not_kept(count: int, kept: int) -> None:
     for number in range(count):
         recorder.take(Ran(event("aten::mm", number * 0.1, 0.05)))
     assert len(recorder.spans()[0]) == kept
+
+
+@pytest.mark.parametrize(
+    ("spans", "steps", "notes"),
+    [
+        ((), [1.0], ("no timeline: every step has more than 400,000 events",)),
+        ((Span("step", "step", "", 0, 0, 0.0, 1.0),), [1.0], ()),
+        ((), [], ()),
+    ],
+)
+def test_that_there_is_none_is_said(
+    spans: tuple[Span, ...], steps: list[float], notes: tuple[str, ...]
+) -> None:
+    found = Attribution(steps=steps, spans=spans)
+    assert TraceRead("trace.json", found, TraceFacts()).timeline_notes == notes
 
 
 def test_it_is_kept_in_a_folder_and_read_again(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 // Draws the timeline: what ran when in a step. Times are in tenths of a microsecond.
 (() => {
   const ROW = 20; // px
+  const AXIS = ROW; // px above the first row, for moments
+  const APART = 90; // px between moments, at least
   const MOST_PIXELS = 32000; // of a canvas' height: browsers leave higher ones blank, without a word
   const LEAST = 50; // shortest time in sight: 5 µs
   const [KIND, NAME, DETAIL, LINE, START, LENGTH] = [0, 1, 2, 3, 4, 5];
@@ -23,13 +25,17 @@
     : tenths >= 1e4 ? `${(tenths / 1e4).toFixed(4)} ms` : `${tenths / 10} µs`);
   // Names that are written from right to left leave the numbers beside them in their order.
   const isolated = (text) => Object.assign(document.createElement("bdi"), { textContent: text });
-  const ink = (name) => getComputedStyle(canvas).getPropertyValue(name);
+  // The value of a variable may be light-dark(…), which no canvas takes; that of a property is a colour.
+  const ink = (name) => {
+    canvas.style.color = `var(${name})`;
+    return getComputedStyle(canvas).color;
+  };
   const hue = (text) => [...text].reduce((sum, char) => (sum * 31 + char.codePointAt(0)) % 360, 7);
   const isDark = () => matchMedia("(prefers-color-scheme: dark)").matches
     ? document.documentElement.dataset.theme !== "light" : document.documentElement.dataset.theme === "dark";
 
   const draw = () => {
-    const width = canvas.clientWidth, height = rows.at(-1) * ROW;
+    const width = canvas.clientWidth, height = AXIS + rows.at(-1) * ROW;
     const scale = Math.min(devicePixelRatio || 1, MOST_PIXELS / height);
     canvas.width = Math.round(width * scale);
     canvas.height = Math.round(height * scale);
@@ -39,9 +45,11 @@
     context.textBaseline = "middle";
     const dark = isDark() && !("printing" in document.documentElement.dataset);
     const colours = texts.map((text) => `hsl(${hue(text)} ${dark ? "35% 28%" : "60% 84%"})`);
-    const text = dark ? "#e8edf3" : "#1a2029";
+    const text = ink("--ink");
     const each = width / (to - from);
+    axis(width, height, each, text);
     lines.forEach((line, number) => {
+      const top = AXIS + number * ROW;
       let drawn = -1; // px; what is narrower than a pixel and inside the last one is not drawn
       line.forEach((span) => {
         const left = (span[START] - from) * each, wide = span[LENGTH] * each;
@@ -52,23 +60,44 @@
         drawn = Math.max(drawn, Math.floor(right + 0.5));
         context.globalAlpha = matches && !isMatch ? 0.25 : 1;
         context.fillStyle = colours[span[NAME]];
-        context.fillRect(left, number * ROW, Math.max(wide - 0.5, 0.5), ROW - 1);
+        context.fillRect(left, top, Math.max(wide - 0.5, 0.5), ROW - 1);
         if (span === chosen || isMatch) {
           context.lineWidth = span === chosen ? 2 : 1;
           context.strokeStyle = ink(span === chosen ? "--accent" : "--reference");
-          context.strokeRect(left, number * ROW + 0.5, Math.max(wide - 0.5, 1), ROW - 2);
+          context.strokeRect(left, top + 0.5, Math.max(wide - 0.5, 1), ROW - 2);
         }
-        if (wide > 24) label(texts[span[NAME]], Math.max(left, 0), Math.min(left + wide, width), number, text);
+        if (wide > 24) label(texts[span[NAME]], Math.max(left, 0), Math.min(left + wide, width), top, text);
       });
     });
     context.globalAlpha = 1;
     Object.assign(canvas.dataset, { from: Math.round(from), to: Math.round(to) });
   };
-  const label = (name, left, right, number, colour) => {
+  // Moments, each with a line through all rows, and a line above each thread but the first.
+  const axis = (width, height, each, colour) => {
+    const least = APART / each, power = 10 ** Math.floor(Math.log10(least));
+    const step = Math.max([1, 2, 5, 10].find((times) => times * power >= least) * power, 1);
+    const [unit, name] = to >= 1e7 ? [1e7, "s"] : to >= 1e4 ? [1e4, "ms"] : [10, "µs"];
+    context.fillStyle = colour;
+    context.strokeStyle = ink("--line");
+    context.lineWidth = 1;
+    context.beginPath();
+    for (let when = Math.ceil(from / step) * step; when <= to; when += step) {
+      const left = Math.round((when - from) * each) + 0.5;
+      context.moveTo(left, 0);
+      context.lineTo(left, height);
+      context.fillText(`${+(when / unit).toPrecision(12)} ${name}`, left + 3, AXIS / 2);
+    }
+    rows.slice(1, -1).forEach((first) => {
+      context.moveTo(0, AXIS + first * ROW - 0.5);
+      context.lineTo(width, AXIS + first * ROW - 0.5);
+    });
+    context.stroke();
+  };
+  const label = (name, left, right, top, colour) => {
     const room = Math.floor((right - left - 6) / 6.5);
     if (room < 3) return;
     context.fillStyle = colour;
-    context.fillText(name.length > room ? `${name.slice(0, room - 1)}…` : name, left + 3, number * ROW + ROW / 2);
+    context.fillText(name.length > room ? `${name.slice(0, room - 1)}…` : name, left + 3, top + ROW / 2);
   };
   let waits = false;
   const redraw = () => {
@@ -98,7 +127,7 @@
       const detail = texts[span[DETAIL]];
       told.replaceChildren(
         `${texts[span[KIND]]} `, isolated(texts[span[NAME]]),
-        ` · ${time(span[LENGTH])} from ${moment(span[START])}`, ...(detail ? [" · ", isolated(detail)] : []),
+        ` · ${time(span[LENGTH])} from ${moment(span[START])}`, onThread(span), ...(detail ? [" · ", isolated(detail)] : []),
       );
     } else {
       told.textContent = "Nothing chosen.";
@@ -113,12 +142,13 @@
     const place = canvas.getBoundingClientRect();
     const when = from + ((event.clientX - place.left) / place.width) * (to - from);
     const near = ((to - from) / place.width) * 2;
-    const line = lines[Math.floor((event.clientY - place.top) / ROW)] ?? [];
+    const line = lines[Math.floor((event.clientY - place.top - AXIS) / ROW)] ?? [];
     const hit = line.filter((span) => span[START] - near <= when && when <= span[START] + span[LENGTH] + near);
     return [hit.find((span) => span[START] <= when && when <= span[START] + span[LENGTH]) ?? hit[0] ?? null, when];
   };
   const covers = (outer, inner) => outer[START] <= inner[START] + 1 && inner[START] + inner[LENGTH] <= outer[START] + outer[LENGTH] + 1;
   const thread = (line) => rows.findLastIndex((first) => first <= line);
+  const onThread = (span) => (rows.length > 2 ? `, thread ${thread(span[LINE]) + 1} of ${rows.length - 1}` : "");
   const around = (span) => {
     for (let line = span[LINE] - 1; line >= rows[thread(span[LINE])]; line -= 1) {
       const outer = lines[line].find((other) => covers(other, span));
@@ -207,7 +237,7 @@
   });
 
   document.getElementById("timeline").hidden = false;
-  canvas.style.height = `${rows.at(-1) * ROW}px`;
+  canvas.style.height = `${AXIS + rows.at(-1) * ROW}px`;
   new ResizeObserver(redraw).observe(canvas);
   document.addEventListener("themechange", redraw);
   addEventListener("beforeprint", draw);
