@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from controller.contracts.mobile import OutputKind
@@ -47,4 +47,11 @@ class EvaluatedWorkload(TrainingWorkload[Batch, Outputs], Protocol[Batch, Output
 
     def answers(self, outputs: Outputs) -> Sequence[torch.Tensor]:
         """Return the answer for each sample, fp32, as the metric takes it."""
+        ...
+
+    def weights(self, learnt: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
+        """Return all tensors of a checkpoint that the workload can begin with.
+
+        learnt: what a model of the workload has learnt, by the names of its parameters.
+        """
         ...

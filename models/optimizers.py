@@ -32,7 +32,9 @@ def build_optimizer(
     }
     if name not in plain:
         raise ValueError(f"optimizer {name!r}: expected {', '.join(plain)}")
-    return InMemoryOrder(learning, plain[name]) if fused else plain[name](learning)
+    if fused:
+        return InMemoryOrder(learning, plain[name], learning_rate)
+    return plain[name](learning)
 
 
 class InMemoryOrder(Optimizer):
@@ -45,10 +47,11 @@ class InMemoryOrder(Optimizer):
     Args:
         parameters: any that are contiguous in some order of their dimensions.
         build: makes the fused optimizer.
+        learning_rate: its first; a schedule may set that of the only group.
     """
 
-    def __init__(self, parameters: Sequence[Tensor], build: Build) -> None:
-        super().__init__(parameters, {})
+    def __init__(self, parameters: Sequence[Tensor], build: Build, learning_rate: float) -> None:
+        super().__init__(parameters, {"lr": learning_rate})
         self._build = build
         self._views: list[tuple[Tensor, Tensor, list[int]]] = []
         self._fused: Optimizer | None = None
@@ -64,6 +67,7 @@ class InMemoryOrder(Optimizer):
         for parameter, view, order in self._views:
             gradient = parameter.grad
             view.grad = None if gradient is None else gradient.permute(order).contiguous()
+        self._fused.param_groups[0]["lr"] = self.param_groups[0]["lr"]
         self._fused.step()
 
 

@@ -59,6 +59,11 @@ class SharedWorkload(TrainingWorkload[Batch, Outputs], Protocol[Batch, Outputs])
 class Loader(Protocol):
     """What reads the batches of a workload from files while it trains."""
 
+    @property
+    def workers(self) -> int:
+        """Processes that load ahead, each a batch at a time; 0: the one that trains loads."""
+        ...
+
     def cpu_s(self) -> float:
         """Return the CPU seconds that its own processes have used so far."""
         ...

@@ -63,6 +63,11 @@ class Waiting(Protocol):
         """Whether batches are read while it trains, so that loading is a part of a step."""
         ...
 
+    @property
+    def together(self) -> int:
+        """How many batches may arrive at about the same time: only the first is waited for."""
+        ...
+
 
 @runtime_checkable
 class Scaling(Protocol):
@@ -98,6 +103,11 @@ class OneProcess(Generic[Batch, Outputs]):
     def waits(self) -> bool:
         """See Waiting.waits."""
         return self._loader is not None
+
+    @property
+    def together(self) -> int:
+        """See Waiting.together: each loading process finishes one at a time."""
+        return max(1, self._loader.workers) if self._loader else 1
 
     def start(self) -> None:
         """See Stepping.start."""

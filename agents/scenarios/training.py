@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 
 from agents.backends.own_speed import product_flops
 from agents.backends.protocol import TrainingBackend
@@ -58,6 +58,7 @@ class Trainer:
         self._rested = _rested_from(began) if domains and rest_s else {}
         self._stepping = stepping
         self._waits = isinstance(stepping, Waiting) and stepping.waits
+        self._together = stepping.together if isinstance(stepping, Waiting) else 1
         self._timed = False
         stepping.start()
         self._done = 0
@@ -97,6 +98,10 @@ class Trainer:
         self.section.meter.look()  # all steps together may exceed a counter's range
         return ended - (asked if self._waits else loaded), loss
 
+    def samples(self, steps: Steps) -> tuple[float, ...]:
+        """Return the seconds of steps as samples, see `evened`."""
+        return evened([seconds for seconds, _ in steps], self._together)
+
     @contextmanager
     def timing(self) -> Iterator[None]:
         """Record cores and energy during this context, for counted steps."""
@@ -121,7 +126,8 @@ class Trainer:
             lambda: section.meter.used, lambda: self._at_rest.used, len(steps), Unit.JOULES_PER_STEP
         )
         stepping = self._stepping
-        measured = measure(steps, stepping.batch_size, stepping.peak_memory_bytes())
+        peak_bytes = stepping.peak_memory_bytes()
+        measured = measure(steps, stepping.batch_size, peak_bytes, self._together)
         facts = stepping.environment()
         scaling = stepping.scaling() if isinstance(stepping, Scaling) else {}
         return Result(
@@ -130,7 +136,7 @@ class Trainer:
             metrics={
                 **measured,
                 **scaling,
-                **measure_waits(section.waits),
+                **measure_waits(evened(section.waits, self._together)),
                 **energy.metrics,
             },
             environment={
@@ -202,7 +208,7 @@ def run_batches(
         steps += batch
         come_to_rest(stepping.cpu_s)
         rested = stepping.cpu_s()
-        say(StepBatch(samples=tuple(seconds for seconds, _ in batch), rest_cpu_s=rest_cpu_s))
+        say(StepBatch(samples=trainer.samples(batch), rest_cpu_s=rest_cpu_s))
     return trainer.result(steps, load_policy(str(knobs["policy"])))
 
 
@@ -232,9 +238,26 @@ def come_to_rest(cpu_s: Callable[[], float]) -> None:
             return
 
 
-def measure(steps: Steps, batch_size: int, peak_bytes: int) -> dict[str, Measurement]:
-    """Return metrics of timed steps: medians of the samples, and the last loss."""
-    times = tuple(seconds for seconds, _ in steps)
+def evened(values: Sequence[float], together: int) -> tuple[float, ...]:
+    """Return the means of each `together` values; of the last ones, of up to twice as many.
+
+    Of steps whose batches arrive `together`, one waits for all: the median of single steps, or of
+    their waits, would be of those that did not.
+    """
+    count = max(1, len(values) // together) if values else 0
+    begins = [place * together for place in range(count)]
+    ends = [*begins[1:], len(values)]
+    return tuple(fmean(values[begin:end]) for begin, end in zip(begins, ends, strict=False))
+
+
+def measure(
+    steps: Steps, batch_size: int, peak_bytes: int, together: int = 1
+) -> dict[str, Measurement]:
+    """Return metrics of timed steps: medians of the samples, and the last loss.
+
+    together: see `evened`.
+    """
+    times = evened([seconds for seconds, _ in steps], together)
     losses = tuple(loss for _, loss in steps if math.isfinite(loss))
     metrics = {
         "step_time": Measurement.of_samples(times, Unit.SECONDS),

@@ -60,6 +60,16 @@ class Scheduled(OneProcess[Batch, Outputs]):
         self.model.train()
         return {number: answer.numpy().tobytes() for number, answer in enumerate(found)}
 
+    def weights(self) -> Mapping[str, torch.Tensor]:
+        """Return what was learnt as a checkpoint's tensors."""
+        parameters = self.model.named_parameters()
+        learnt = {
+            name.removeprefix(COMPILED): parameter.detach()
+            for name, parameter in parameters
+            if parameter.requires_grad
+        }
+        return self._evaluated.weights(learnt)
+
     def quality(self) -> tuple[str, float]:
         """Return the workload's metric and the model's value on all samples."""
         from models.mobile.metrics import score
@@ -98,10 +108,9 @@ def run_in_folder(
 
 
 def kept(pupil: Scheduled[Batch, Outputs], folder: Path) -> dict[str, str]:
-    """Write the model's weights as a checkpoint that it can begin with; return the artefact."""
+    """Write the weights as a checkpoint that the workload can begin with; return the artefact."""
     path = folder / WEIGHTS
-    state = pupil.model.state_dict()
-    torch.save({"model": {n.removeprefix(COMPILED): tensor for n, tensor in state.items()}}, path)
+    torch.save({"model": dict(pupil.weights())}, path)
     return {"weights": str(path)}
 
 

@@ -28,7 +28,7 @@ from models.images.cache import images_of
 from models.images.decoders import decoder
 from models.images.errors import DataUnusable, unusable
 from models.images.folder import KNOB, ImageSet
-from models.images.transforms import mirrored, normalise, resized, resized_boxes
+from models.images.transforms import mirrored, resized, resized_boxes, scaled
 from models.retinanet.data import DetectionBatch, DetectionTarget
 
 Loaded: TypeAlias = DetectionBatch | DataUnusable
@@ -91,11 +91,11 @@ class ImageBatches(Dataset[Loaded]):
         except DataUnusable as error:
             return error
 
-    def normalised(self, number: int) -> Tensor:
+    def image(self, number: int) -> Tensor:
         """Return an image [3, S, S] as it is in a batch, not mirrored; raises DataUnusable."""
         size = self._settings.image_size
         found = torch.empty(3, size, size)
-        normalise(self._images.image(number), found)
+        scaled(self._images.image(number), found)
         return found
 
     def numbers(self, step: int) -> list[int]:
@@ -121,7 +121,7 @@ class ImageBatches(Dataset[Loaded]):
         return DetectionBatch(images, tuple(targets))
 
     def _sample(self, number: int, mirror: Tensor, out: Tensor) -> DetectionTarget:
-        """Write an image to `out` [3, S, S], normalised; return its target in pixels of it."""
+        """Write an image to `out` [3, S, S], in 0..1; return its target in pixels of it."""
         annotations, size = self.source.annotations, self._settings.image_size
         image = self._images.image(number)
         edges, labels = map(torch.from_numpy, annotations.of(number))
@@ -129,7 +129,7 @@ class ImageBatches(Dataset[Loaded]):
         boxes = resized_boxes(edges, width, height, size)
         if mirror:
             image, boxes = mirrored(image, boxes)
-        normalise(image, out)
+        scaled(image, out)
         return DetectionTarget(boxes, labels)
 
     def _read(self, number: int) -> bytes:
@@ -196,6 +196,11 @@ class ImageLoader:
             raise found
         self._last = step, found
         return found
+
+    @property
+    def workers(self) -> int:
+        """See Loader.workers."""
+        return self._settings.workers
 
     def cpu_s(self) -> float:
         """Return the CPU seconds of the loading processes; those that have ended don't count."""

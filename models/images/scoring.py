@@ -29,8 +29,8 @@ class ScoredImages:
         self._images = ImageBatches(source, dataclasses.replace(settings, batch_size=1))
 
     def sample(self, number: int) -> Tensor:
-        """Return an image [3, S, S], normalised; raises DataUnusable."""
-        return self._images.normalised(number)
+        """Return an image [3, S, S] in 0..1; raises DataUnusable."""
+        return self._images.image(number)
 
     def truths(self) -> Sequence[Mapping[str, object]]:
         """Return classes, boxes in pixels of the resized image, and crowds of each image.

@@ -39,7 +39,7 @@ def _batch(
     numbers: np.random.Generator, image_size: int, batch_size: int, num_classes: int
 ) -> DetectionBatch:
     shape = (batch_size, 3, image_size, image_size)
-    images = torch.from_numpy(numbers.standard_normal(shape, np.float32))
+    images = torch.from_numpy(numbers.random(shape, np.float32))
     targets = []
     for _ in range(batch_size):
         boxes, labels = draw_boxes(numbers, image_size, image_size, num_classes)

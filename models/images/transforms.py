@@ -1,23 +1,18 @@
 """What MLCommons' reference of the single-stage detector does to images and boxes. Pure.
 
 As training/single_stage_detector/ssd/model/transform.py: values in 0..1, normalised, resized to a
-square whatever the image's shape. All of it is linear, so that the order doesn't matter but for
-rounding, and scaling last is quickest; resizing a mirrored image mirrors the resized one.
+square whatever the image's shape. The model normalises. All of it is linear, so that the order
+doesn't matter but for rounding, and scaling last is quickest; resizing a mirrored image mirrors the
+resized one.
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
-
-MEAN: Final = (0.485, 0.456, 0.406)
-STD: Final = (0.229, 0.224, 0.225)
-"""Of ImageNet's channels, red first."""
 
 
 def resized(pixels: NDArray[np.uint8], size: int) -> Tensor:
@@ -27,10 +22,9 @@ def resized(pixels: NDArray[np.uint8], size: int) -> Tensor:
     return square[0]
 
 
-def normalise(image: Tensor, out: Tensor) -> None:
-    """Write an image [3, S, S], 0..255, with ImageNet's mean and deviation taken out."""
-    mean, std = (torch.tensor(each).view(3, 1, 1) for each in (MEAN, STD))
-    torch.mul(image, 1 / (255 * std), out=out).sub_(mean / std)
+def scaled(image: Tensor, out: Tensor) -> None:
+    """Write an image [3, S, S], 0..255, with values in 0..1."""
+    torch.mul(image, 1 / 255, out=out)
 
 
 def resized_boxes(boxes: Tensor, width: int, height: int, size: int) -> Tensor:

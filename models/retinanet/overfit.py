@@ -106,13 +106,24 @@ class RetinaNetOverfit(RetinaNetTraining):
 
         Raises WeightsUnusable.
         """
+        return self.transform(self._plain_model())
+
+    def _plain_model(self) -> RetinaNet:
         with seeded(self._seed):
             model = RetinaNet(self._num_classes, self.trainable_stages, self.backbone)
         if self._weights == NO_WEIGHTS:
             calibrate(model, self._scenes.images)
         else:
             load_retinanet(model, Path(self._weights))
-        return self.transform(model)
+        return model
+
+    def weights(self, learnt: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Return a checkpoint's tensors, whatever form of norms has learnt; raises RuntimeError for
+        names that a plain model has not."""
+        model = self._plain_model()
+        model.load_state_dict({**model.state_dict(), **learnt})
+        found: Mapping[str, Tensor] = model.state_dict()
+        return found
 
     def build_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
         """Return Adam over all parameters."""

@@ -60,11 +60,19 @@ class TextLoader:
         generator = torch.Generator().manual_seed(settings.seed * 1_000_003 + step)
         tokens = torch.stack([self._sequence(number) for number in self._numbers(step)])
         inner = settings.sequence_length - AROUND
-        order = torch.rand(len(tokens), inner, generator=generator).argsort(dim=1)
+        keys = torch.rand(len(tokens), inner, generator=generator)
+        # What is between texts is predicted only where there is not enough else.
+        keys[tokens[:, 1:-1] == vocabulary[END]] = 1.0
+        order = keys.argsort(dim=1)
         places = order[:, : masked_count(settings.sequence_length)] + 1
         wanted = tokens.gather(1, places)
         shown = hidden(tokens, places, vocabulary[MASK], len(vocabulary), generator)
         return (shown, places), wanted
+
+    @property
+    def workers(self) -> int:
+        """See Loader.workers."""
+        return 0
 
     def cpu_s(self) -> float:
         """Return 0: no other process loads."""

@@ -52,7 +52,10 @@ def read_vocabulary(path: Path, most: int) -> Vocabulary:
 
 
 def text_of(path: Path, most_bytes: int) -> str:
-    """Return the text of a file; raises DataUnusable, with the byte that is no UTF-8."""
+    """Return the text of a file, without a byte order mark; raises DataUnusable, with the byte that
+    is no UTF-8."""
+    if path.exists() and not path.is_file():  # a read of a pipe may never end
+        raise unusable(path, "file", "it is no file", "Put one there.")
     try:
         content = read_limited(path, most_bytes)
     except OSError as error:
@@ -62,7 +65,7 @@ def text_of(path: Path, most_bytes: int) -> str:
     if not content.strip():
         raise unusable(path, "file", "it is empty", "Get the file again.")
     try:
-        return content.decode()
+        return content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         why = f"it is not UTF-8 ({error.reason})"
         raise unusable(path, f"byte {error.start}", why, "Save the file as UTF-8.") from error

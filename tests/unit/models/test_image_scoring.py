@@ -71,6 +71,28 @@ def test_a_sample_is_the_image_of_a_batch_and_never_mirrored(tmp_path: Path) -> 
     assert seen == {False, True}
 
 
+@pytest.mark.parametrize("data", ["small", "synthetic"])
+def test_a_backbone_sees_images_that_are_normalised_once(data: str, tmp_path: Path) -> None:
+    write(tmp_path)
+    workload, seen = images(tmp_path, data=data), list[torch.Tensor]()
+    model = workload.build_model().eval()
+    model.backbone.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    batch = workload.batch(0)
+    assert isinstance(batch, DetectionBatch)
+    with torch.inference_mode():
+        workload.forward(model, batch)
+        model(*workload.arguments(workload.samples(1)))
+        if data == "small":
+            model(*workload.arguments(workload.sample(0)[None]))
+    # ImageNet's mean and deviation, red first: the reference's image_mean and image_std.
+    mean = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
+    deviation = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
+    for images_seen in seen:
+        values = images_seen * deviation + mean
+        assert -1e-6 <= values.min() < 0.3, "pixels from dark"
+        assert 0.7 < values.max() <= 1 + 1e-6, "to bright"
+
+
 def test_the_truth_scores_1_and_boxes_of_another_size_less(tmp_path: Path) -> None:
     write(tmp_path)
     workload = images(tmp_path)

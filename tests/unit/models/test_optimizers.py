@@ -18,9 +18,15 @@ def parameters() -> list[Tensor]:
     return [x.requires_grad_() for x in (*made, torch.ones(2))]
 
 
-def steps(optimizer: Optimizer, learning: list[Tensor], count: int = 5) -> list[Tensor]:
+def steps(
+    optimizer: Optimizer, learning: list[Tensor], schedule: tuple[float, ...] = ()
+) -> list[Tensor]:
+    """Do five steps, or one at each learning rate of a schedule."""
     generator = torch.Generator().manual_seed(9)
-    for _ in range(count):
+    for rate in schedule or (None,) * 5:
+        if rate is not None:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
         for parameter in learning[:-1]:
             # As indexed, whatever the parameter's layout: torch's fused kernels read it wrong.
             parameter.grad = torch.randn(parameter.shape, generator=generator)
@@ -38,6 +44,23 @@ def test_a_fused_optimizer_takes_the_plain_one_s_steps(name: str) -> None:
         # A few roundings of 24 bits a step, five steps.
         torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-6)
         assert torch.equal(theirs, start) == (start.numel() == 2)  # the one without a gradient
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_fused_optimizer_takes_a_schedule_s_learning_rates(name: str) -> None:
+    schedule = (0.0, 0.001, 0.01, 0.01)
+    plain, fused, still = (
+        steps(build_optimizer(name, how, learning, 0.5), learning, rates)
+        for how, learning, rates in (
+            (False, parameters(), schedule),
+            (True, parameters(), schedule),
+            (True, parameters(), (0.0,)),
+        )
+    )
+    for mine, theirs in zip(fused, plain, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-6)
+    for moved, start in zip(still, parameters(), strict=True):
+        assert torch.equal(moved, start), "at a learning rate of 0"
 
 
 def test_lamb_by_hand() -> None:

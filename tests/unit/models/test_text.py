@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -114,6 +115,25 @@ def test_of_what_is_to_predict_80_percent_are_hidden_and_10_replaced(tmp_path: P
     assert len(set(shown.flatten().tolist())) == len(VOCABULARY), "any token may replace one"
 
 
+def test_ends_between_texts_are_predicted_only_where_there_is_too_little_else(
+    tmp_path: Path,
+) -> None:
+    end = IDS["[SEP]"]
+    write_tokens(tmp_path, np.tile([9, 9, 9, end], 350))
+    (_, _), wanted = loader(open_text("tokens", 40, tmp_path), size=100).batch(0)
+    assert bool((wanted == 9).all())
+    write_tokens(tmp_path, np.tile([*[end] * 13, 9], 4), "short")
+    (_, places), wanted = loader(open_text("short", 40, tmp_path)).batch(0)
+    assert places.shape == (4, 2)
+    assert bool(((wanted == 9).sum(1) == 1).all())
+
+
+def test_a_byte_order_mark_is_no_part_of_a_token(tmp_path: Path) -> None:
+    folder = write(tmp_path, vocabulary=("\ufeff[UNK]", *VOCABULARY[2:], "[PAD]"))
+    assert open_text("small", 40, tmp_path).vocabulary["[UNK]"] == 0
+    assert folder.joinpath("vocab.txt").read_bytes().startswith(b"\xef\xbb\xbf")
+
+
 def test_a_batch_is_the_seeds_and_the_steps(small: TextSet) -> None:
     one, again, other = loader(small), loader(small), loader(small, seed=4)
     for step in (5, 0, 5):
@@ -176,6 +196,14 @@ def _vocabulary(content: bytes) -> Callable[[Path], object]:
     return lambda folder: (folder / "vocab.txt").write_bytes(content)
 
 
+def _as_pipe(name: str) -> Callable[[Path], object]:
+    def change(folder: Path) -> None:
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+
+    return change
+
+
 def _without_text(folder: Path) -> None:
     for path in (folder / "text").iterdir():
         path.unlink()
@@ -186,6 +214,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     "no text": (_without_text, ": knob data: it has no text. Add one of: tokens.npy, text.txt"),
     "not UTF-8": (_text(b"a farm \xff"), "/text/1.txt: byte 7: it is not UTF-8 (invalid start"),
     "cut off": (_text("a café".encode()[:-1]), "/text/1.txt: byte 5: it is not UTF-8 (unexpected"),
+    "a pipe": (_as_pipe("text/1.txt"), "/text/1.txt: file: it is no file"),
     "empty": (_text(b""), "/text/1.txt: file: it is empty"),
     "blank": (_text(b" \n\n"), "/text/1.txt: file: it is empty"),
     "no vocabulary": (

@@ -49,6 +49,7 @@ class Loaded:
     """A loader whose processes have used a second more at each question."""
 
     def __init__(self) -> None:
+        self.workers = 1
         self._seconds = count(1.0)
 
     def cpu_s(self) -> float:
@@ -70,6 +71,18 @@ class Waiting(Line):
         return super().batch(step)
 
 
+class InBursts(Waiting):
+    """Loads by four processes: takes a clock's 20 s to load a batch, and three more with it."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.loader.workers = 4
+
+    def batch(self, step: int) -> torch.Tensor:
+        self._clock.now += 15.0 if step % 4 == 0 else -5.0
+        return super().batch(step)
+
+
 class Clock:
     def __init__(self) -> None:
         self.now = 0.0
@@ -88,9 +101,11 @@ class Timed(Plain):
         return super().step(*arguments)  # type: ignore[arg-type]
 
 
-def trained(workload: Line, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Result:
+def trained(
+    workload: Line, clock: Clock, monkeypatch: pytest.MonkeyPatch, steps: int = 3
+) -> Result:
     monkeypatch.setattr("agents.scenarios.training.time.perf_counter", clock)
-    knobs = scenario_knobs("training", warmup_steps=2, steps=3)
+    knobs = scenario_knobs("training", warmup_steps=2, steps=steps)
     backend = Timed(knobs)
     backend.clock = clock
     return training.run(workload, backend, knobs, lambda _: None)
@@ -108,6 +123,33 @@ def test_a_step_that_waits_for_its_batch_has_the_wait_in_it(
     assert result.environment["load_share"] == 0.25
     assert result.environment["data_images"] == 7
     assert undeclared(result.environment, {}) == ["backend"]
+
+
+def test_of_batches_that_arrive_together_the_wait_for_the_first_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    result = trained(InBursts(clock), clock, monkeypatch, steps=9)
+    assert result.metrics["step_time"].samples == pytest.approx((20.0, 19.0))
+    assert result.metrics["load_wait"].samples == pytest.approx((5.0, 4.0))
+    assert result.environment["load_share"] == pytest.approx(40 / 175, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("count", "together", "samples"),
+    [
+        (3, 1, (0, 1, 2)),
+        (4, 2, (0.5, 2.5)),
+        (5, 2, (0.5, 3)),
+        (3, 4, (1,)),
+        (7, 4, (3,)),
+        (8, 4, (1.5, 5.5)),
+    ],
+)
+def test_means_of_what_comes_together(
+    count: int, together: int, samples: tuple[float, ...]
+) -> None:
+    assert training.evened([float(n) for n in range(count)], together) == samples
 
 
 def test_a_step_whose_batch_is_in_memory_says_nothing_of_loading(

@@ -69,17 +69,22 @@ def test_it_ends_at_the_first_evaluation_that_reaches_the_target() -> None:
     assert undeclared(result.environment, {}) == []
 
 
-def test_trained_weights_can_be_kept_and_begun_with(tmp_path: Path) -> None:
+@pytest.mark.parametrize("frozen_bn", ["mul_add", "addcmul", "folded", "fused"])
+def test_trained_weights_can_be_kept_and_begun_with(tmp_path: Path, frozen_bn: str) -> None:
     stack = defaults_of(CATALOG.stacks["torch"].knobs)
     given = scenario_knobs("training_quality", steps=1, evaluate_every=1, keep_weights=True)
-    result = run_in_folder(
-        overfit(), TorchEager(stack), {**stack, **given}, lambda _: None, tmp_path
-    )
+    begun = overfit(frozen_bn=frozen_bn)
+    result = run_in_folder(begun, TorchEager(stack), {**stack, **given}, lambda _: None, tmp_path)
     (path,) = tmp_path.iterdir()
     assert result.artefacts == {"weights": str(path)}
     tensors = torch.load(path, weights_only=True)["model"]
     again = overfit(weights=str(path), seed=5).build_model().state_dict()
     assert all(torch.equal(tensors[name], tensor) for name, tensor in again.items())
+    fresh = overfit().build_model().state_dict()
+    learnt = [name for name, tensor in fresh.items() if not torch.equal(tensors[name], tensor)]
+    parameters = dict(overfit().build_model().named_parameters())
+    assert learnt, "a step changes weights"
+    assert all(parameters[name].requires_grad for name in learnt)
 
 
 def test_a_quality_that_is_not_reached_is_invalid_and_has_no_time() -> None:
