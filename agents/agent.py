@@ -312,7 +312,7 @@ class HostAgent:
         )
         try:
             self._outbox.put(report)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # a full disk, or text that can't be encoded
             log.error("an outcome is kept in memory only, the outbox failed: %s", error)
         if job.leads:  # the head keeps the files of one host of a run
             self._artefacts.put(job.ref)

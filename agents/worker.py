@@ -183,7 +183,7 @@ def failure_of(error: Exception) -> Failure:
 
 
 def _claim_stdout() -> IO[str]:
-    stream = os.fdopen(os.dup(1), "w")
+    stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     return stream
 

@@ -15,7 +15,7 @@ from controller.contracts.helper_reply import Answer, read_reply
 from controller.contracts.result import Blame, Failure, Outcome
 from controller.platform.inherited import inherited
 from controller.platform.memory import oom_kills
-from controller.platform.programs import SAFE_PATH, python_module
+from controller.platform.programs import PYTHON_MODES, python_module
 
 LAST_BYTES = 2**14
 
@@ -34,7 +34,7 @@ async def ask_process(
         stdin=PIPE,
         stdout=PIPE,
         stderr=PIPE,
-        env=inherited(os.environ) | SAFE_PATH,
+        env=inherited(os.environ) | PYTHON_MODES,
     )
     what = f"{verb} with {module}"
     try:

@@ -14,7 +14,7 @@ from controller.contracts.device import Device
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure
 from controller.platform.inherited import inherited
-from controller.platform.programs import SAFE_PATH
+from controller.platform.programs import PYTHON_MODES
 
 GLIBC_KEEPS = (
     "glibc.malloc.mmap_threshold=4294967296",
@@ -62,7 +62,7 @@ def launch_of(
     launch manifest. Raises WorkerFault, blame user, for settings that this host can't give.
     """
     cores = _cores(str(knobs["cores"]), device, host)
-    environ = inherited(caller) | SAFE_PATH | {"PYTHONUNBUFFERED": "1"}
+    environ = inherited(caller) | PYTHON_MODES | {"PYTHONUNBUFFERED": "1"}
     environ["OMP_NUM_THREADS"] = str(_threads(knobs, cores, host))
     malloc, openmp = str(knobs["malloc"]), str(knobs["openmp"])
     environ |= _allocator(malloc, bool(knobs["huge_pages"]), host)

@@ -20,7 +20,7 @@ from controller.contracts.manifests import StackManifest, defaults_of
 from controller.contracts.plugins import OURS, Plugin
 from controller.contracts.stacks import StackDetails, StackStatus
 from controller.platform.inherited import inherited
-from controller.platform.programs import PYTHON, SAFE_PATH, python_module
+from controller.platform.programs import PYTHON, PYTHON_MODES, python_module
 from models.mobile.store import Store
 
 
@@ -101,7 +101,7 @@ def _asked(stack: StackManifest, python: Path) -> dict[str, object]:
     threads = str(len(os.sched_getaffinity(0)))
     done = subprocess.run(
         [*command, stack.name],
-        env={**inherited(os.environ), **SAFE_PATH, "OMP_NUM_THREADS": threads},
+        env={**inherited(os.environ), **PYTHON_MODES, "OMP_NUM_THREADS": threads},
         capture_output=True,
         text=True,
         check=False,

@@ -14,6 +14,7 @@ from typer.completion import get_completion_inspect_parameters
 from controller.cli.commands import commands
 from controller.cli.lazy import LazyGroup
 from controller.platform.interrupted import INTERRUPTED
+from controller.platform.programs import PYTHON, this_program_in_utf8
 from controller.platform.terminal import LONGEST, make_visible, output_is_lost, say
 
 COMPLETE: Final = "_BENCHFARM_COMPLETE"
@@ -106,8 +107,15 @@ def _require_text(arguments: Sequence[str]) -> None:
             raise UserError(f"use argument {said}", "it is not UTF-8", remedy) from None
 
 
+def _in_utf8() -> None:
+    """Begin again where the locale has another encoding: it can't write all that files hold."""
+    if sys.getfilesystemencoding() != "utf-8":
+        os.execv(PYTHON, this_program_in_utf8())
+
+
 def main() -> None:
     """Run the command line; the user's own mistakes are one line and exit status 2."""
+    _in_utf8()
     make_visible()
     if COMPLETE in os.environ:
         get_completion_inspect_parameters()  # the public way to have typer know its shells

@@ -34,7 +34,7 @@ def write_private(path: Path, text: str) -> None:
     """Replace a file atomically by one that only its owner can read; returns once it is on disk."""
     with replacing(path) as new:
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -13,8 +13,9 @@ from pathlib import Path
 
 PYTHON = Path(sys.executable)
 """The interpreter of our environment."""
-SAFE_PATH = {"PYTHONSAFEPATH": "1"}
-"""Environment with the same effect, for all Pythons that a program starts."""
+PYTHON_MODES = {"PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
+"""Environment of all Pythons that a program starts: the current folder is not on their path, and
+files and pipes are UTF-8 whatever the locale."""
 
 
 def python_module(
@@ -40,6 +41,11 @@ def python_code(code: str, *arguments: str) -> tuple[str, ...]:
 def this_program() -> tuple[str, ...]:
     """Return the command that started this process."""
     return (str(PYTHON), "-P", *sys.orig_argv[1:])
+
+
+def this_program_in_utf8() -> tuple[str, ...]:
+    """Return the command that started this process, with UTF-8 in place of the locale's."""
+    return (str(PYTHON), "-X", "utf8", *sys.orig_argv[1:])
 
 
 def installed_beside(program: str) -> Path:

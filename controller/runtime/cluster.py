@@ -25,7 +25,7 @@ from controller.platform.ports import PORTS, free_ports
 from controller.platform.processes import FARM_MARKER, end_marked, marked_processes, name_of
 from controller.platform.programs import (
     PYTHON,
-    SAFE_PATH,
+    PYTHON_MODES,
     away_from_current_folder,
     installed_beside,
 )
@@ -89,7 +89,7 @@ def ray_environment(home: Home) -> dict[str, str]:
         "RAY_memory_monitor_refresh_ms": "0",
         "RAY_worker_oom_score_adjustment": "0",
         "BENCHFARM_HOME": str(home.path),
-        **SAFE_PATH,
+        **PYTHON_MODES,
     }
 
 

@@ -23,7 +23,7 @@ from controller.contracts.virtual_phone import PhoneFacts
 from controller.platform.helper import Helper
 from controller.platform.inherited import inherited
 from controller.platform.processes import FARM_MARKER
-from controller.platform.programs import SAFE_PATH, python_module
+from controller.platform.programs import PYTHON_MODES, python_module
 from controller.runtime.adb_agents import ADB_START_S, RETRY_S, AdbAgent, agents_here, chosen
 from controller.runtime.home import Home
 from controller.store.sqlite import SqliteStore
@@ -65,7 +65,7 @@ def started_phone(
         remedy=f"Run `python -P -m agents.virtual_phone --profile={profile}` to see why.",
         kind=PhoneUnavailable,
         quiet=True,
-        environ={**inherited(os.environ), **SAFE_PATH, **marker},
+        environ={**inherited(os.environ), **PYTHON_MODES, **marker},
     )
     with helper.started() as running:
         yield StartedPhone(running.process, running.first_answer(PhoneFacts))

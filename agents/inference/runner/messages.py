@@ -27,7 +27,7 @@ class MessageWriter:
     @staticmethod
     def claim_stdout() -> MessageWriter:
         """Reserve standard output for messages and redirect all other output to standard error."""
-        stream = os.fdopen(os.dup(1), "w")
+        stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)
         return MessageWriter(stream)
 

@@ -100,7 +100,7 @@ def _seen(value: object) -> object:
 
 def resource(name: str, package: str = PACKAGE) -> str:
     """Return the text of a file of a package's templates."""
-    return files(package).joinpath("templates", name).read_text()
+    return files(package).joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def library() -> str:

@@ -238,7 +238,8 @@ def test_what_is_not_installed_is_named_with_its_remedy() -> None:
     ],
 )
 def test_settings_become_variables(knobs: dict[str, Scalar], variables: dict[str, str]) -> None:
-    always = {"OMP_NUM_THREADS": "8", "PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1"}
+    always = {"OMP_NUM_THREADS": "8", "PYTHONUNBUFFERED": "1"}
+    always |= {"PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
     always |= inductor_environ(HOST.cxx, HOST.inductor_cache)
     assert launch(**knobs).environ == always | variables
 

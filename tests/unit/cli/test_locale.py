@@ -1,0 +1,69 @@
+"""In a locale of another encoding than UTF-8: what is written, printed and sent is the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from controller.platform.programs import PYTHON_MODES, installed_beside, python_code
+
+ASCII: Mapping[str, str] = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+"""Python's own remedies for such a locale, which it has for C alone, are off."""
+TEXT = "mußte … \ufffd"
+MESSAGES = "agents.inference.runner.messages"
+PRINTED = f"import sys; sys.stdout.write({TEXT!a})"
+
+
+def said(command: tuple[str, ...], home: Path, **given: str) -> subprocess.CompletedProcess[bytes]:
+    environ = {**os.environ, **ASCII, "BENCHFARM_HOME": str(home), **given}
+    return subprocess.run(command, env=environ, capture_output=True, check=False, timeout=120)
+
+
+def test_such_a_locale_can_not_write_the_text(tmp_path: Path) -> None:
+    done = said(python_code(PRINTED), tmp_path)
+    assert b"UnicodeEncodeError" in done.stderr
+
+
+def test_the_command_line_prints_what_it_does_in_utf8(tmp_path: Path) -> None:
+    benchfarm = str(installed_beside("benchfarm"))
+    done = said((benchfarm, "models", "list"), tmp_path, COLUMNS="60")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "…".encode() in done.stdout
+    usual = said((benchfarm, "models", "list"), tmp_path, COLUMNS="60", PYTHONUTF8="1")
+    assert done.stdout == usual.stdout
+
+
+def test_an_argument_that_is_no_utf8_is_refused_in_one_line(tmp_path: Path) -> None:
+    benchfarm = os.fsencode(installed_beside("benchfarm"))
+    environ = {**os.environ, **ASCII, "BENCHFARM_HOME": str(tmp_path)}
+    command = (benchfarm, b"results", b"show", b"mu\xdfte")
+    done = subprocess.run(command, env=environ, capture_output=True, check=False, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1
+    assert b"it is not UTF-8" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from controller.platform.atomic import write_private as w; w(path, text)",
+        "from agents.worker import _claim_stdout as c; c().write(text)",
+        f"import {MESSAGES} as m; m.MessageWriter.claim_stdout()._stream.write(text)",
+    ],
+)
+def test_what_others_read_is_utf8(code: str, tmp_path: Path) -> None:
+    path = tmp_path / "written"
+    given = f"from pathlib import Path\npath, text = Path({str(path)!r}), {TEXT!a}\n"
+    done = said(python_code(given + code), tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (path.read_bytes() if path.exists() else done.stdout) == TEXT.encode()
+
+
+def test_programs_that_are_started_use_utf8(tmp_path: Path) -> None:
+    done = said((sys.executable, "-c", PRINTED), tmp_path, **PYTHON_MODES)
+    assert (done.stdout, done.stderr) == (TEXT.encode(), b"")
