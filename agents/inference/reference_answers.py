@@ -5,7 +5,6 @@ A file that is damaged, or of something else than its name says, counts as missi
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import shutil
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from agents.inference.bundle.files import sha256_of
 from controller.contracts.base import Contract
 from controller.contracts.documents import read_json
 from controller.contracts.unreadable import UNREADABLE, reason
@@ -55,7 +55,7 @@ class ReferenceAnswers:
             return None
         try:
             found = read_json(Reference, record)
-            if (found.key, found.sha256) == (key, _sha256(self.path(key))):
+            if (found.key, found.sha256) == (key, sha256_of(self.path(key))):
                 os.utime(record)
                 return found
             seen = "it is of something else, or damaged"
@@ -73,7 +73,7 @@ class ReferenceAnswers:
     def keep(self, key: str, by: str, samples: int) -> Reference:
         """Record answers that were written, and remove old ones beyond `most_bytes`; raises
         OSError."""
-        made = Reference(key=key, by=by, samples=samples, sha256=_sha256(self.path(key)))
+        made = Reference(key=key, by=by, samples=samples, sha256=sha256_of(self.path(key)))
         with replacing(self.folder / key / RECORD) as new:
             new.write_text(made.model_dump_json(indent=1) + "\n")
         self._make_room(key)
@@ -96,8 +96,3 @@ def _used_at(place: Path) -> float:
 
 def _bytes(place: Path) -> int:
     return sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

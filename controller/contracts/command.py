@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, PositiveFloat, model_validator
 
-from controller.contracts.base import Contract, Name, Scalar
+from controller.contracts.base import Contract, Name, Scalar, scalar_text
 from controller.contracts.facts import declaration_of
 from controller.contracts.mobile import ModelFile
 from controller.contracts.result import Blame
@@ -229,17 +229,13 @@ def rendered(
 
     Raises KeyError for an unknown placeholder; the catalogue has already refused such a command.
     """
-    known = {**{name: _text(value) for name, value in knobs.items()}, **places}
+    known = {**{name: scalar_text(value) for name, value in knobs.items()}, **places}
 
     def fill(text: str) -> str:
         return _PLACE.sub(lambda place: known[place[1]], text)
 
     environment = {name: fill(text) for name, text in command.environment.items()}
     return [fill(text) for text in command.chosen(knobs)], environment
-
-
-def _text(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def line_pattern(text: str) -> re.Pattern[str]:

@@ -17,7 +17,7 @@ from models.mobile.errors import ContentDiffers
 from models.mobile.own_tasks import add_task
 from models.mobile.remedies import command_for, does_not_count
 from models.mobile.signature import require_signature
-from models.mobile.store import Store, digests, model_file, readable, stored
+from models.mobile.store import Store, digests, files_in, model_file, readable, stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def add(store: Store, path: Path, key: str | None) -> list[Added]:
         if key:
             return [_pin(store, path, key)]
         if path.is_dir():
-            found = [a for file in _files(path) if (a := _add_known(store, file))]
+            found = [a for file in files_in(path) if (a := _add_known(store, file))]
             if not found:
                 seen = "no manifest names a file in this folder"
                 raise UserError(
@@ -158,10 +158,6 @@ def add(store: Store, path: Path, key: str | None) -> list[Added]:
     except OSError as error:
         remedy = "Name a file or folder that can be read."
         raise UserError(f"add {path}", error.strerror or str(error), remedy) from error
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def _add_known(store: Store, path: Path) -> Added | None:

@@ -129,7 +129,7 @@ class Store:
         names = (path.name for path in _listed(self.folder / "names"))
         found = [name.replace("-", ":", 1) for name in (*objects, *names)]
         pins = self.folder / "pins"
-        keys = [path.relative_to(pins).as_posix() for path in _files(pins)]
+        keys = [path.relative_to(pins).as_posix() for path in files_in(pins)]
         return sorted(word for word in found if _CHECKSUM.fullmatch(word.encode())) + keys
 
     def find(self, checksum: str) -> Path | None:
@@ -159,7 +159,7 @@ class Store:
 
     def _add_folder(self, path: Path) -> dict[str, str]:
         path = path.absolute()
-        files = {f.relative_to(path).as_posix(): digests(f)["sha256"] for f in _files(path)}
+        files = {f.relative_to(path).as_posix(): digests(f)["sha256"] for f in files_in(path)}
         content = {"kind": FOLDER_MARK, "folder": str(path), "files": files}
         text = json.dumps(content, sort_keys=True).encode()
         checksum = f"sha256:{hashlib.sha256(text).hexdigest()}"
@@ -254,7 +254,7 @@ def _missing(key: str, part: ModelFile | DatasetPart, kind: str | None) -> NotIn
 
 
 def _differences(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
-    for path in _files(folder):
+    for path in files_in(folder):
         if path.relative_to(folder).as_posix() not in files:
             yield f"{path} is new"
     for name, sha256 in files.items():
@@ -292,7 +292,8 @@ def _listed(folder: Path) -> list[Path]:
     return list(folder.iterdir()) if folder.exists() else []
 
 
-def _files(folder: Path) -> list[Path]:
+def files_in(folder: Path) -> list[Path]:
+    """Return all files below a folder, sorted."""
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
