@@ -24,11 +24,6 @@ class Quiet:
         else:
             self._is.set()
 
-    @property
-    def is_now(self) -> bool:
-        """Whether nothing measures now."""
-        return self._is.is_set()
-
     async def wait(self) -> None:
         """Return once nothing measures, and has not for a while; at once if that was so before."""
         while not (self._is.is_set() and self._settled):

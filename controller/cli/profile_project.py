@@ -22,7 +22,7 @@ from controller.profiles.live_check import (
     require_this_host,
 )
 from controller.profiles.live_replays import interleaved, replayed_again
-from controller.profiles.log_projecting import log_projected, step_seconds
+from controller.profiles.log_projecting import log_projected, require_one_setting, step_seconds
 from controller.profiles.log_replays import planned_replays
 from controller.profiles.model import Profile
 from controller.profiles.projecting import samples_of
@@ -58,6 +58,8 @@ def projected_here(
     if not profile.primitives:
         seen = "it is a trace: only a log of oneDNN says which primitives ran"
         raise UserError(f"project {file}", seen, "Give a log of ONEDNN_VERBOSE=1.")
+    with open_file(file) as log:
+        require_one_setting(facts_of(log), str(file))
     planned = planned_replays(sorted(profile.primitives, key=lambda row: -row.seconds))
     both = interleaved(planned, live.profile if live else None)
     with TemporaryDirectory(prefix="benchfarm-replays-") as folder:

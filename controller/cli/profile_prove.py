@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from controller.cli.common import reading, show_json
 from controller.cli.comparison_options import TRAINING
 from controller.cli.comparison_run import check_comparison, run_comparison
-from controller.cli.proving_device import CPU, proving_device
+from controller.cli.proving_device import CORES, CPU, ProfiledHost, proving_device
 from controller.contracts.advice import Advised, Remedy
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog, load_catalog
@@ -32,9 +32,7 @@ class Profiled:
     workload: str
     stack: str
     knobs: Mapping[str, Scalar]
-    cpu: str
-    device: str | None
-    """That was profiled."""
+    host: ProfiledHost
     step_s: float
 
 
@@ -59,9 +57,9 @@ def prove_advice(
     cell = profiled(subject, profile.summary)
     with reading() as store:
         _, devices = store.fleet()
-    device = proving_device(devices, cell.cpu, cell.device, asked, subject).device.id
-    if cell.device and device != cell.device:
-        say(f"comparing on {device}; profiled was {cell.device}", err=True)
+    device = proving_device(devices, cell.host, asked, subject).device.id
+    if cell.host.device and device != cell.host.device:
+        say(f"comparing on {device}; profiled was {cell.host.device}", err=True)
     predictions = predict_alone(profile)[:top]
     stopping, proofs = Stopping(time_limit_s=time_limit_s), []
     for note in () if json else advised.notes:
@@ -90,8 +88,9 @@ def profiled(subject: str, summary: ProfileSummary) -> Profiled:
             f"the profile does not tell its {seen}",
             "Profile the workload: `benchfarm profile run`.",
         )
-    told = origin.workload, origin.stack, origin.knobs, str(cpu), origin.device
-    return Profiled(*told, step_s)
+    cores = origin.environment.get(CORES)
+    host = ProfiledHost(str(cpu), cores if isinstance(cores, int) else None, origin.device)
+    return Profiled(origin.workload, origin.stack, origin.knobs, host, step_s)
 
 
 def _proofs(

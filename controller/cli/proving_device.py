@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from controller.contracts.device import DeviceKind, RegisteredDevice
@@ -13,18 +14,22 @@ CPU: Final = "cpu_model"
 CORES: Final = "cores"
 
 
+@dataclass(frozen=True, slots=True)
+class ProfiledHost:
+    """The server that a profile is of, as the profile tells: it may be in no farm any more."""
+
+    cpu: str
+    cores: int | None
+    device: str | None
+
+
 def proving_device(
-    devices: Sequence[RegisteredDevice],
-    cpu: str,
-    own: str | None,
-    asked: str | None,
-    subject: str,
+    devices: Sequence[RegisteredDevice], own: ProfiledHost, asked: str | None, subject: str
 ) -> RegisteredDevice:
     """Return a server with a profile's CPU: that which is asked for, else the best of the farm's.
 
     The profile's own comes first, then one with as many cores; those that are there before those
-    that are away. own: the device that was profiled. Raises NotFound, UserError if none has the
-    CPU.
+    that are away. Raises NotFound, UserError if none has the CPU.
     """
     servers = [
         known
@@ -34,16 +39,15 @@ def proving_device(
     if asked is not None:
         id_ = find_device(asked, devices)
         servers = [known for known in servers if known.device.id == id_]
-    fitting = [known for known in servers if known.device.facts.get(CPU) == cpu]
+    fitting = [known for known in servers if known.device.facts.get(CPU) == own.cpu]
     if not fitting:
-        raise _refusal(servers, cpu, asked, subject)
-    cores = next((d.device.facts.get(CORES) for d in devices if d.device.id == own), None)
+        raise _refusal(servers, own.cpu, asked, subject)
     return min(
         fitting,
         key=lambda known: (
             not known.online,
-            known.device.id != own,
-            known.device.facts.get(CORES) != cores,
+            known.device.id != own.device,
+            known.device.facts.get(CORES) != own.cores,
             known.device.id,
         ),
     )

@@ -15,7 +15,8 @@ class Prediction(Contract):
     low_s: float
     high_s: float
     share: float
-    """Share of the step, with loading, that the prediction is."""
+    """Share of the step that the prediction is; without loading beside it, if it is of the change
+    alone, as what is realised."""
 
     @property
     def predicted_s(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from controller.contracts.base import Scalar
 from controller.contracts.device import DeviceKind
@@ -92,10 +92,3 @@ def accuracy_of(text: str) -> tuple[str, float] | None:
             except ValueError:
                 return None
     return None
-
-
-def text_at(value: Any, *path: str) -> str:  # noqa: ANN401 - JSON
-    """Return the text at a path in JSON; empty if there is none."""
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, str) else ""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
@@ -44,6 +45,15 @@ class _Made:
         return age_s < rest * self.took_s or (self.marker == marker and age_s < longest_s)
 
 
+@dataclass(slots=True)
+class _Making:
+    """Held by the thread that makes a value, which others wait for."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    threads: int = 0
+    """Those that hold it or wait for it."""
+
+
 class Kept:
     """Values by what they are of; each is made by one thread at a time."""
 
@@ -51,7 +61,7 @@ class Kept:
         self._clock = clock
         self._most = most
         self._lock = threading.Lock()
-        self._making: dict[Hashable, threading.Lock] = {}
+        self._making: dict[Hashable, _Making] = {}
         self._values: dict[Hashable, _Made] = {}
 
     def get(
@@ -67,9 +77,7 @@ class Kept:
         make: raises what it wants, and then nothing is kept. rest: a value stands at least so many
         times as long as it took to make, so that what is costly takes a bounded share of a core.
         """
-        with self._lock:
-            making = self._making.setdefault(of, threading.Lock())
-        with making:
+        with self._alone(of):
             known = self._values.get(of)
             begun = self._clock()
             if known and known.stands(begun, marker, longest_s, rest):
@@ -80,7 +88,20 @@ class Kept:
                 self._values.pop(of, None)
                 self._values[of] = _Made(marker, made_at, made_at - begun, value)
                 while len(self._values) > self._most:
-                    gone = next(iter(self._values))
-                    del self._values[gone]
-                    self._making.pop(gone, None)
+                    del self._values[next(iter(self._values))]
         return value
+
+    @contextmanager
+    def _alone(self, of: Hashable) -> Iterator[None]:
+        """Be the only thread that makes a value; nothing is left when nobody waits for it."""
+        with self._lock:
+            making = self._making.setdefault(of, _Making())
+            making.threads += 1
+        try:
+            with making.lock:
+                yield
+        finally:
+            with self._lock:
+                making.threads -= 1
+                if not making.threads:
+                    del self._making[of]

@@ -8,6 +8,7 @@ import fcntl
 import os
 import pwd
 import stat
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from pathlib import Path
 
 RETRY_S = 1.0
 """Nothing of ours is measured while a lock is waited for."""
+ASK_S = 1.0
+"""Wait for one who only asks; it holds a lock for microseconds, unless it is stopped."""
+ASK_AGAIN_S = 0.001
 LOCKS = Path("/proc/locks")
 SHOWN = 80
 """Characters shown of a command."""
@@ -55,7 +59,7 @@ async def exclusive(
     descriptor = _open(file)
     try:
         # Tries again and again: a blocked thread couldn't be cancelled.
-        while not _try_lock(descriptor):
+        while not _take(descriptor):
             if on_wait:
                 on_wait(holder_of(file, flocks()))
             await asyncio.sleep(retry_s)
@@ -76,11 +80,14 @@ def exclusive_in_thread(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def exclusive_now(file: Path) -> Iterator[bool]:
-    """Hold a file's lock if it is free now; yields whether it was."""
+def exclusive_now(file: Path, ask_s: float = ASK_S) -> Iterator[bool]:
+    """Hold a file's lock if nobody holds it now; yields whether it is held.
+
+    ask_s: how long one who only asks (`is_locked`) is waited for.
+    """
     descriptor = _open(file)
     try:
-        yield _try_lock(descriptor)
+        yield _take(descriptor, ask_s)
     finally:
         os.close(descriptor)
 
@@ -88,13 +95,17 @@ def exclusive_now(file: Path) -> Iterator[bool]:
 def lock_while_alive(folder: Path) -> None:
     """Lock a folder until this process and all it forks have ended; raises BlockingIOError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)  # the lock is its own: it stays open
-    if not _try_lock(descriptor):
+    if not _take(descriptor):
         os.close(descriptor)
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
 
 def is_locked(file: Path) -> bool:
-    """Return whether another open file holds a file's lock; False if there is no such file."""
+    """Return whether another open file holds a file's lock; False if there is no such file.
+
+    It takes a shared lock for a moment: /proc/locks hides the processes of other pid namespaces and
+    hosts, and shows device numbers that differ from those of stat on overlayfs and btrfs.
+    """
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -147,7 +158,22 @@ def _open(file: Path) -> int:
     return os.open(file, os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW, 0o600)
 
 
-def _try_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
+def _take(descriptor: int, ask_s: float = ASK_S) -> bool:
+    """Lock a file; return whether it is locked, which it isn't if another has locked it.
+
+    A lock that can be shared is of one who only asks, who is waited for.
+    """
+    latest_s = time.monotonic() + ask_s
+    while not _try_lock(descriptor, fcntl.LOCK_EX):
+        is_asked = _try_lock(descriptor, fcntl.LOCK_SH)
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        if not is_asked or time.monotonic() > latest_s:
+            return False
+        time.sleep(ASK_AGAIN_S)
+    return True
+
+
+def _try_lock(descriptor: int, kind: int) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from controller.contracts.peaks import Peaks
 from controller.contracts.profile import ProfileSummary, TopPrimitive
-from controller.profiles import operations, updates
+from controller.profiles import operation_flops, operations, updates
 from controller.profiles.attribution import Attribution, Spent
 from controller.profiles.model import KernelRow, Place, PrimitiveRow, Profile, Projection
 from controller.profiles.parts import headroom_of, parts_of
 from controller.profiles.primitive import primitive_of
+from controller.profiles.primitive_bytes import moved_bytes
 from controller.profiles.roofs import above_told, is_narrowed, taps_inside
 from controller.profiles.verbose import Total
 
@@ -60,7 +61,7 @@ def kernel_rows(found: Attribution, steps: int = 1, scale: float = 1.0) -> list[
             calls=spent.calls / steps,
             self_s=spent.self_s / steps * scale,
             total_s=spent.total_s / steps * scale,
-            flops=_possible(operations.flops(place.kernel, place.dims, place.values)),
+            flops=_possible(operation_flops.flops(place.kernel, place.dims, place.values)),
             bytes=_possible(_moved(place, spent.calls / steps, learning)),
         )
         for place, spent in found.kernels.items()
@@ -76,7 +77,7 @@ def _moved(place: Place, calls: float, learning: float | None) -> float | None:
     if updates.is_update(place.kernel):
         moved = updates.update_bytes(place.kernel, place.values, learning)
         return moved / calls if moved else None
-    return operations.input_bytes(place.kernel, place.dims, place.dtypes)
+    return operations.input_bytes(place.kernel, place.dims, place.dtypes, place.strides)
 
 
 def _possible(work: float | None) -> float | None:
@@ -141,7 +142,7 @@ def primitive_rows(
                 seconds=spent.total_s / steps * scale,
                 least_s=spent.least_s * scale,
                 flops=_possible(primitive.flops()),
-                bytes=_possible(primitive.bytes()),
+                bytes=_possible(moved_bytes(primitive)),
             )
         )
     return sorted(rows, key=lambda row: -row.seconds), strange
@@ -262,7 +263,7 @@ def _kernel_attainable(row: KernelRow, peaks: Peaks) -> float | None:
         return None
     if moved is not None:
         moved += operations.output_bytes(place.kernel, place.dims, place.dtypes)
-    inside = operations.taps_inside(place.kernel, place.dims, place.values)
+    inside = operation_flops.taps_inside(place.kernel, place.dims, place.values)
     flops = _needed(row.flops, inside)
     return attainable(flops, moved, operations.main_dtype(place.dtypes), peaks)
 

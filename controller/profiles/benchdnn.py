@@ -2,8 +2,8 @@
 
 A driver of benchdnn runs one kind of primitive and takes options and problems from a file, so there
 is a file for each driver. Options are those of oneDNN 3 (tests/benchdnn/doc); build benchdnn from
-the release that ran the model. Operations fused behind a primitive, and attributes and strides for
-which there is no option here, are left out and named in a comment.
+the release that ran the model. Operations fused behind a primitive, and attributes, strides and
+compensation for int8 for which there is no option here, are left out and named in a comment.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from controller.profiles.log_replays import modes_of
 from controller.profiles.model import PrimitiveRow, Profile
-from controller.profiles.primitive import Memory, primitive_of
+from controller.profiles.primitive import Memory, Primitive, primitive_of
 
 DRIVERS: Mapping[str, str] = {
     "convolution": "conv",
@@ -23,6 +23,8 @@ DRIVERS: Mapping[str, str] = {
     "reorder": "reorder",
 }
 """Kind of primitive → driver that takes its problems as they are in the log."""
+_RUN_TIME = ("runtime_dims_masks", "runtime-dim-mask")
+"""Options of a matmul and of a reorder."""
 _WITH_BIAS = {"FWD_D": "FWD_B", "FWD_I": "FWD_B", "BWD_W": "BWD_WB"}
 
 
@@ -44,10 +46,11 @@ def benchdnn_batches(profile: Profile) -> Batches:
         distinct.setdefault(row.body, row)
     for row in distinct.values():
         driver = DRIVERS.get(row.primitive)
-        if driver is None or "*" in row.problem:  # a size that is open
+        primitive = primitive_of(row.body)
+        if driver is None or primitive is None or not _is_whole(primitive):
             left_out[row.primitive] = left_out.get(row.primitive, 0) + 1
         else:
-            lines.setdefault(driver, []).extend(_lines(row))
+            lines.setdefault(driver, []).extend(_lines(row, primitive))
     texts = {
         driver: "\n".join([*_beginning(driver), *found]) + "\n" for driver, found in lines.items()
     }
@@ -62,22 +65,34 @@ def _beginning(driver: str) -> list[str]:
     ]
 
 
-def _lines(row: PrimitiveRow) -> list[str]:
+def _is_whole(primitive: Primitive) -> bool:
+    """Return whether no size is open, and each layout has a tag, which a sparse one has not."""
+    open_ones = ("*" in text for text in (primitive.problem, *(m.tag for m in primitive.memory)))
+    return not any(open_ones) and not any(m.is_sparse for m in primitive.memory)
+
+
+def _lines(row: PrimitiveRow, primitive: Primitive) -> list[str]:
     """Return a comment, and a line with options and problem."""
-    primitive = primitive_of(row.body)
-    memory = {one.role: one for one in primitive.memory} if primitive else {}
-    modes = modes_of(primitive) if primitive else ()
+    memory = {one.role: one for one in primitive.memory}
+    modes = modes_of(primitive)
     kept = [mode for mode in modes if mode.startswith("attr-fpmath:")]
     left_out = [
         *([f"post-ops {row.post_ops}"] if row.post_ops else []),
         *(mode for mode in modes if mode not in kept),
         *(f"strides {m.strides} of {m.role}" for m in memory.values() if m.strides),
+        *(f"compensation {m.flags} of {m.role}" for m in memory.values() if m.flags),
     ]
     without = f", without its {', '.join(left_out)}" if left_out else ""
     options = _reorder(memory) if row.primitive == "reorder" else _computing(row, memory)
     arithmetic = [f"--{mode.replace(':', '=', 1)}" for mode in kept]
-    line = " ".join(["--reset", *arithmetic, *options, row.problem])
+    line = " ".join(["--reset", *arithmetic, *options, *_at_run_time(row), row.problem])
     return [f"# {row.implementation}{without}", line]
+
+
+def _at_run_time(row: PrimitiveRow) -> list[str]:
+    """Return the option for sizes that are told only when it runs: oneDNN logs it by its name."""
+    name, _, masks = row.algorithm.partition(":")
+    return [f"--{name}={masks}"] if name in _RUN_TIME else []
 
 
 def _reorder(memory: Mapping[str, Memory]) -> list[str]:

@@ -17,6 +17,7 @@ from controller.profiles.diff_conditions import are_known, conditions_of, readin
 from controller.profiles.diff_detail import NAMES, in_same_detail
 from controller.profiles.model import Profile
 from controller.profiles.sites import Site, paired, sites_of
+from controller.profiles.step_time import step_time
 from controller.profiles.validity import NOISE, SHARES_APART
 
 TINY_S = 1e-5
@@ -33,7 +34,8 @@ def diff(one: Profile, other: Profile, names: tuple[str, str] = NAMES) -> Profil
     sites = sites_of(same.one), sites_of(same.other)
     found = [change for pair in paired(*sites) for change in changes_of(*pair)]
     summaries = same.one.summary, same.other.summary
-    seconds = _whole(summaries[0], sites[0]), _whole(summaries[1], sites[1])
+    one_s, other_s = (sum(site.seconds for site in of) for of in sites)
+    seconds = step_time(summaries[0], one_s), step_time(summaries[1], other_s)
     together = _together(found, max(seconds))
     loads = summaries[0].load_s, summaries[1].load_s
     return ProfileDiff(
@@ -56,16 +58,6 @@ def diff(one: Profile, other: Profile, names: tuple[str, str] = NAMES) -> Profil
             *_untold_loading(*summaries),
         ),
     )
-
-
-def _whole(summary: ProfileSummary, sites: Sequence[Site]) -> float:
-    """Return the step as timed; else what its parts come to, but of several threads as traced.
-
-    A trace that marks no steps has time between its ops that is in no part.
-    """
-    traced_s = summary.traced_step_s if summary.op_threads > 1 else None
-    known = (summary.step_s, traced_s)
-    return next((of for of in known if of is not None), sum(site.seconds for site in sites))
 
 
 def _together(found: Iterable[FoundChange], step_s: float) -> Iterator[Change]:

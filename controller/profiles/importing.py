@@ -33,8 +33,9 @@ def import_file(path: Path, steps: int | None = None) -> Profile:
     """
     try:
         with open_file(path) as file:
+            start = file.tell()
             beginning = file.read(4096).lstrip()
-            file.seek(0)
+            file.seek(start)
             if not beginning:
                 cut = "its gzip data ends before any content"
                 raise _unreadable(path, cut if is_cut_gzip(file) else "it is empty")
@@ -61,9 +62,7 @@ def import_log(file: BinaryIO, path: Path, steps: int | None = None) -> Profile:
     known = steps or (repeats.count if repeats else None)
     rows, strange = primitive_rows(from_totals(found), steps=known or 1)
     if not rows:
-        seen = 'the log contains no "primitive,exec" line'
-        first = f"; its first other line is {facts.example[:40]!r}" if facts.example else ""
-        raise _unreadable(path, seen + first)
+        raise _without_executions(path, facts)
     if steps:
         _check_steps(path, steps, found, repeats)
     summary = ProfileSummary(
@@ -134,6 +133,12 @@ def _creations(facts: LogFacts) -> tuple[Creation, ...]:
 def _notes(file: BinaryIO, path: Path, facts: LogFacts, strange: int) -> Iterator[str]:
     if len(facts.libraries) > 1:
         yield f"logs of several releases of oneDNN: {', '.join(facts.libraries)}"
+    if facts.headers > 1:
+        several = (
+            f"the log has oneDNN's first lines {facts.headers} times: it is of several processes, "
+            "or of several copies of oneDNN in one, and their executions are added up"
+        )
+        yield "; ".join((several, *facts.disagreements))
     if strange:
         yield f"{strange} executions with a description that isn't known"
     yield from facts.notes
@@ -178,6 +183,18 @@ def _steps_note(given: int | None, repeats: Repeats | None) -> Iterator[str]:
             f"{repeats.count:,} steps: the log is the same {repeats.executions:,} executions over "
             f"and over{order}; if a step holds several of these, give their number with --steps"
         )
+
+
+def _without_executions(path: Path, facts: LogFacts) -> ProfileUnreadable:
+    if facts.before:
+        before, marker = facts.before
+        return ProfileUnreadable(
+            f"read {path}",
+            f"its lines have something before {marker}, such as {before[:40]!r}",
+            f"Give the lines of one process, each from {marker} on.",
+        )
+    first = f"; its first other line is {facts.example[:40]!r}" if facts.example else ""
+    return _unreadable(path, f'the log contains no "primitive,exec" line{first}')
 
 
 def _unreadable(path: Path, seen: str) -> ProfileUnreadable:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import BinaryIO
 
+from controller.contracts.errors import UserError
 from controller.contracts.replay import LogReplayed
 from controller.profiles.log_replays import Planned, is_product, likeness, modes_of
 from controller.profiles.model import PrimitiveRow, Profile
@@ -24,6 +25,16 @@ from controller.profiles.replay_arguments import has_bias
 from controller.profiles.sites import REORDER
 from controller.profiles.validity import judged
 from controller.profiles.verbose import LogFacts, executions
+
+
+def require_one_setting(facts: LogFacts, name: str) -> None:
+    """Raise UserError for a log of processes with other threads or instruction sets."""
+    if facts.disagreements:
+        raise UserError(
+            f"project {name}",
+            f"it is of several processes: {'; '.join(facts.disagreements)}",
+            "Give the log of one process.",
+        )
 
 
 def log_projected(

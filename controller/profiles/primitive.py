@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from math import prod
 
-_DTYPES: Mapping[str, float] = {
+ELEMENT_BYTES: Mapping[str, float] = {
     "f64": 8,
     "s64": 8,
     "f32": 4,
@@ -31,8 +31,9 @@ _DTYPES: Mapping[str, float] = {
 }
 """oneDNN's data types and the bytes of an element."""
 _MEMORY = re.compile(
-    r"(?P<role>\w+?)[_:](?P<dtype>" + "|".join(_DTYPES) + r"):(?P<properties>[^:]*)"
+    r"(?P<role>\w+?)[_:](?P<dtype>" + "|".join(ELEMENT_BYTES) + r"):(?P<properties>[^:]*)"
     r":(?P<kind>[^:]*):(?P<tag>[^:]*)(?::(?P<strides>[\dx*]*))?"
+    r"(?::?f\d+(?P<flags>(?::(?:s8m|zpm|sa)[\d.]{1,20})*))?"
 )
 _MASK = re.compile(r"_mask(\d{1,4})$")
 _PARAMETER = re.compile(r"(?<![a-z])([a-z]{1,8})(-?[0-9]{1,15})(?![0-9])")
@@ -51,10 +52,8 @@ _DIRECTIONS = {
 }
 """Propagation kind → benchdnn's short name."""
 SPATIAL = ("d", "h", "w")
-_INPUTS = ("src", "data", "wei")
-"""Roles of the inputs: a problem of several shapes gives theirs, in the order of the memory."""
-_SMALL = ("stats", "scale", "shift")
-"""Roles of a layer normalization's tensors that are far smaller than its source: not counted."""
+_SIDES = frozenset(("src", "dst"))
+"""Of a reorder, which a damaged line may lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +71,10 @@ class Memory:
     """Whether oneDNN chose the layout, so that it may differ from the framework tensor's."""
     mask: str = ""
     """Bits of the output's sizes that a matmul's bias has; empty if nothing tells."""
+    is_sparse: bool = False
+    """Whether it holds only some of its elements; a log doesn't tell how many."""
+    flags: str = ""
+    """What int8 kernels have it hold besides, by oneDNN's names: `s8m2`, `zpm1` …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +141,9 @@ class Primitive:
     def flops(self) -> float | None:
         """Return the FLOPs of one execution, a multiply-add counting as two.
 
-        None for kinds of primitives that FLOPs don't bound, and for a second convolution fused
-        behind one, whose sizes are not told whole.
+        None for kinds of primitives that FLOPs don't bound, and where sizes are not told.
         """
-        if self._has_second():
+        if self.has_untold_sizes:
             return None
         p = self.parameters
         if self.kind == "matmul":
@@ -156,55 +158,41 @@ class Primitive:
         pixels = _product(p, "o" if self.kind == "convolution" else "i")
         return 2.0 * mb * ic * oc / groups * pixels * _product(p, "k")
 
-    def bytes(self) -> float | None:
-        """Return the bytes of its tensors, each counted once; None if unknown."""
-        if self._has_second():
-            return None
-        pairs = zip(self.memory, self._elements_by_position(), strict=True)
-        sizes = [count * _DTYPES[m.dtype] for m, count in pairs if count is not None]
-        return float(sum(sizes)) if sizes else None
-
-    def _has_second(self) -> bool:
-        """Return whether a depthwise convolution is fused behind it."""
-        return any(one.startswith(("dw:", "dw_")) for one in re.split("[+;]", self.post_ops))
+    @property
+    def has_untold_sizes(self) -> bool:
+        """Whether a depthwise convolution is fused behind it, or a tensor is sparse."""
+        fused = re.split("[+;]", self.post_ops)
+        is_second = any(one.startswith(("dw:", "dw_")) for one in fused)
+        return is_second or any(m.is_sparse for m in self.memory)
 
     def elements(self) -> Mapping[str, int]:
-        """Return the number of elements of each tensor by role, as it follows from the problem.
+        """Return the number of elements of each tensor by role, as `shapes` has it."""
+        return {role: prod(shape) for role, shape in self.shapes().items()}
+
+    def shapes(self) -> Mapping[str, Sequence[int]]:
+        """Return the shape of each tensor by role, as it follows from the problem.
 
         Empty where the problem is shapes, except for matmul: both inputs of `binary` are `src`.
         """
         p = self.parameters
         if self.kind == "matmul" and p:
-            source, weights = map(prod, sides_of(self.problem))
-            return {"src": source, "wei": weights, "dst": p["b"] * p["m"] * p["n"]}
+            source, weights = sides_of(self.problem)
+            batch = broadcast([source[:-2], weights[:-2]])
+            return {"src": source, "wei": weights, "dst": [*batch, p["m"], p["n"]]}
         mb, ic = p.get("mb", 1), p.get("ic", 1)
         oc = p.get("oc", ic)
-        src = mb * ic * _product(p, "i")
+        src, output = [mb, ic, *_along(p, "i")], [mb, oc, *_along(p, "o")]
         if self.kind in ("convolution", "deconvolution"):
-            weights = ic * oc // max(1, p.get("g", 1)) * _product(p, "k")
-            return {"src": src, "wei": weights, "bia": oc, "dst": mb * oc * _product(p, "o")}
+            groups = max(1, p.get("g", 1))
+            each = [oc // groups, ic // groups, *_along(p, "k")]
+            weights = [groups, *each] if "g" in p else each
+            return {"src": src, "wei": weights, "bia": [oc], "dst": output}
         if self.kind == "inner_product":
-            return {"src": src, "wei": ic * oc * _product(p, "i"), "bia": oc, "dst": mb * oc}
-        output = mb * oc * (_product(p, "o") if "ow" in p else _product(p, "i"))
-        return {"src": src, "data": src, "dst": output, "diff": src} if "mb" in p else {}
-
-    def _elements_by_position(self) -> Sequence[int | None]:
-        """Return the number of elements of each of `memory`; None if unknown, or not counted.
-
-        Which shapes a problem has, and for which tensors: src/common/verbose.cpp of oneDNN.
-        """
-        if by_role := self.elements():
-            return [by_role.get(m.role) for m in self.memory]
-        shapes = _shapes(self.problem)
-        if not shapes:
-            return [None] * len(self.memory)
-        first, *others = map(prod, shapes)
-        if not others:
-            return [first if _is_whole(m.role) else None for m in self.memory]
-        inputs = iter((first, *others))
-        by_role = {"dst": _output(self.kind, shapes), "diff": first, "diff_wei": others[0]}
-        roles = [m.role for m in self.memory]
-        return [next(inputs, None) if role in _INPUTS else by_role.get(role) for role in roles]
+            return {"src": src, "wei": [oc, *src[1:]], "bia": [oc], "dst": [mb, oc]}
+        if "mb" not in p:
+            return {}
+        dst = output if "ow" in p else [mb, oc, *src[2:]]
+        return {"dst": dst, **dict.fromkeys(("src", "data", "diff", "diff_src"), src)}
 
 
 def primitive_of(body: str) -> Primitive | None:
@@ -217,6 +205,8 @@ def primitive_of(body: str) -> Primitive | None:
     engine, kind, implementation, propagation, memory, attributes, auxiliary, problem = fields
     found = [_memory(token) for token in memory.split()]
     if not problem or not found or None in found:
+        return None
+    if kind == "reorder" and not {m.role for m in found if m} >= _SIDES:
         return None
     if any(sizes.count("x") >= _MOST_DIMENSIONS for sizes in problem.split(":")):
         return None
@@ -245,6 +235,8 @@ def _memory(token: str) -> Memory | None:
         strides=found["strides"] or "",
         chosen="a" in found["properties"],
         mask=mask[1] if mask else "",
+        is_sparse=found["kind"] == "sparse",
+        flags=(found["flags"] or "").strip(":"),
     )
 
 
@@ -259,17 +251,17 @@ def _matmul(problem: str) -> dict[str, int]:
     if not sides:
         return {}
     source, weights = sides
-    batch = _broadcast([source[:-2], weights[:-2]])
+    batch = prod(broadcast([source[:-2], weights[:-2]]))
     return {"b": batch, "m": source[-2], "k": source[-1], "n": weights[-1]}
 
 
 def sides_of(problem: str) -> Sequence[Sequence[int]]:
     """Return the shapes of source and weights of `[B×]MxK:[B×]KxN[:…]`; none if a size is open."""
-    sides = _shapes(":".join(problem.split(":")[:2]))
+    sides = shapes_in(":".join(problem.split(":")[:2]))
     return sides if len(sides) == 2 and all(len(side) > 1 for side in sides) else []
 
 
-def _shapes(problem: str) -> Sequence[Sequence[int]]:
+def shapes_in(problem: str) -> Sequence[Sequence[int]]:
     """Return the shapes of `AxB[:AxB…]`; none if a size is open, or of problems by letters."""
     parts = problem.split(":")
     if not all(_SHAPE.fullmatch(part) for part in parts):
@@ -277,26 +269,16 @@ def _shapes(problem: str) -> Sequence[Sequence[int]]:
     return [[int(size) for size in part.split("x")] for part in parts]
 
 
-def _output(kind: str, shapes: Sequence[Sequence[int]]) -> int:
-    """Return the elements of a destination; reductions print its shape behind the source's."""
-    if kind == "concat":
-        return sum(map(prod, shapes))
-    return prod(shapes[-1]) if kind == "reduction" else _broadcast(shapes)
+def broadcast(shapes: Sequence[Sequence[int]]) -> list[int]:
+    """Return the shape of what shapes are broadcast to: the larger of each pair of sizes."""
+    return [*map(max, zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1))][::-1]
 
 
-def _broadcast(shapes: Sequence[Sequence[int]]) -> int:
-    """Return the elements of what shapes are broadcast to: the larger of each pair of sizes."""
-    return prod(map(max, zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)))
-
-
-def _is_whole(role: str) -> bool:
-    """Return whether a tensor has the source's shape, if that is all that a problem gives."""
-    return role.removeprefix("diff_") not in _SMALL
+def _along(parameters: Mapping[str, int], prefix: str) -> list[int]:
+    """Return a size along each spatial dimension that the problem has."""
+    return [parameters[prefix + axis] for axis in SPATIAL if prefix + axis in parameters]
 
 
 def _product(parameters: Mapping[str, int], prefix: str) -> int:
     """Return the product of a size over the spatial dimensions; 1 if there are none."""
-    found = 1
-    for axis in SPATIAL:
-        found *= parameters.get(prefix + axis, 1)
-    return found
+    return prod(_along(parameters, prefix))

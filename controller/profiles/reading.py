@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import math
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -126,13 +127,21 @@ def read_trace(
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file for reading, decompressed if it is gzip; raises OSError.
+    """Open a file for reading, decompressed if it is gzip; raises OSError and zlib.error.
 
-    A gzip file that is cut off ends there, as a plain one does.
+    It is read from behind a byte order mark. A gzip file that is cut off ends there, as a plain one
+    does.
     """
     with path.open("rb") as file:
         packed = file.read(2) == _GZIP
-    return cast("BinaryIO", io.BufferedReader(_Unpacked(path))) if packed else path.open("rb")
+    found = cast("BinaryIO", io.BufferedReader(_Unpacked(path))) if packed else path.open("rb")
+    try:
+        if found.read(len(BOM_UTF8)) != BOM_UTF8:
+            found.seek(0)
+    except BaseException:
+        found.close()
+        raise
+    return found
 
 
 def is_cut_gzip(file: BinaryIO) -> bool:

@@ -1,7 +1,7 @@
 """At most how many FLOPs a kernel takes, of inputs that nobody vouches for. Pure.
 
-What `operations` tells is of a trace's own calls. A bound rests only on what the call itself takes:
-sizes, and a convolution's padding at its place.
+What `operation_flops` tells is of a trace's own calls. A bound rests only on what the call itself
+takes: sizes, and a convolution's padding at its place.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Final
 
-from controller.profiles.operations import GEMMS, elements, flops, shapes, values_of
+from controller.profiles.operation_flops import flops
+from controller.profiles.operations import GEMMS, elements, shapes, values_of
 
 ATTENTION: Final = "aten::_scaled_dot_product_flash_attention_for_cpu"
 _ATTENTIONS: Final = (ATTENTION, f"{ATTENTION}_backward")

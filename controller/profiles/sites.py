@@ -36,11 +36,17 @@ class Site:
 
     @property
     def calls(self) -> float:
-        """Calls of the operation in a step: of its outermost kernel, else of what it is made of."""
+        """Calls in a step: of the operation itself, in all sizes; where only kernels inside it are
+        recorded, of that which is called most; of primitives alone, of all."""
         if len(self.parts) == 1:  # as most are: a large profile has very many
             return self.parts[0].row.calls
-        kernels = [p.row.calls for p in self.parts if not isinstance(p.row, PrimitiveRow)]
-        return max(kernels) if kernels else self.all_calls
+        calls: dict[str, float] = defaultdict(float)
+        for part in self.parts:
+            if not isinstance(part.row, PrimitiveRow):
+                calls[part.row.place.kernel] += part.row.calls
+        if self.op in calls:
+            return calls[self.op]
+        return max(calls.values()) if calls else self.all_calls
 
     @property
     def all_calls(self) -> float:

@@ -137,8 +137,9 @@ def events(file: BinaryIO, facts: TraceFacts, source: str, kind: Kind) -> Iterat
 
 def _beginning(file: BinaryIO, source: str) -> tuple[float, str]:
     """Return when the trace's clock started, and where in the file the events are."""
+    begun = file.tell()
     start = file.read(HEAD_BYTES)
-    file.seek(0)
+    file.seek(begun)
     text = start.lstrip()
     if text.startswith(b"["):
         return 0.0, "item"

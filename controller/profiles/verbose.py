@@ -13,14 +13,14 @@ each line, only the two ends of its body are searched (`verbose_columns.py`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import numpy as np
 
 from controller.profiles.repeating import Order
-from controller.profiles.verbose_columns import MOST_S, Executions, executions_of
+from controller.profiles.verbose_columns import EXEC, MARKERS, MOST_S, Executions, executions_of
 
 CHUNK_BYTES = 2**21
 HEAD_BYTES = 2**16
@@ -39,12 +39,13 @@ _THREADS = re.compile(rb",info,cpu,runtime:(\w+)(?:,nthr:(\d{1,6})\b)?")
 _BEGAN = re.compile(rb"_verbose,(?:v\d+,)?(\d{9,16}(?:\.\d{0,20})?),")
 _CREATE = b",create"
 _ENGINES = (b"cpu", b"gpu")
+_Fact = TypeVar("_Fact")
 MOST_BODIES = 100_000
 """Of which the executions are added up apart: each is a row, of some 4 kB."""
 LONGEST_HEAD = 80
 """Bytes of a line before its body, at most."""
 MOST_KINDS = 16
-"""Of creations, and of releases: a log that names more is damaged."""
+"""Of creations, releases and other facts: a log that names more is damaged."""
 
 
 @dataclass(slots=True)
@@ -63,14 +64,21 @@ class LogFacts:
 
     libraries: list[str] = field(default_factory=list)
     """Versions of oneDNN in order of appearance; several if logs were concatenated."""
-    isa: str | None = None
+    headers: int = 0
+    """How often oneDNN's first lines come, which each copy of it in a process prints once."""
+    isas: list[str] = field(default_factory=list)
+    """Instruction sets by those lines, each once."""
     runtime: str | None = None
-    threads: int | None = None
+    thread_counts: list[int] = field(default_factory=list)
+    """Numbers of threads by those lines, each once."""
     told: int = 0
     """oneDNN's lines about other things: headers, creations, graphs."""
     skipped: int = 0
     example: str | None = None
     """The first line that was skipped."""
+    before: tuple[str, str] | None = None
+    """What stands before oneDNN's marker in the first execution that was skipped for it, and the
+    marker."""
     created: dict[bytes, tuple[int, float]] = field(default_factory=dict)
     """How creations went (`cache_miss`, `cache_hit` …) → how many, and seconds."""
     began_s: float | None = None
@@ -79,6 +87,29 @@ class LogFacts:
     """It ends in the middle of a line."""
     beyond: Total = field(default_factory=Total)
     """Executions of primitives that are not added up apart, after very many others."""
+
+    @property
+    def isa(self) -> str | None:
+        """Return the instruction set; None if none is told, or several are."""
+        return self.isas[0] if len(self.isas) == 1 else None
+
+    @property
+    def threads(self) -> int | None:
+        """Return the number of threads; None if none is told, or several are."""
+        return self.thread_counts[0] if len(self.thread_counts) == 1 else None
+
+    @property
+    def disagreements(self) -> tuple[str, ...]:
+        """Return what is not known since oneDNN's first lines tell it in several ways."""
+        told: dict[str, Sequence[object]] = {
+            "threads are": self.thread_counts,
+            "the instruction set is": self.isas,
+        }
+        return tuple(
+            f"{what} not known: {' or '.join(map(str, ways))}"
+            for what, ways in told.items()
+            if len(ways) > 1
+        )
 
     @property
     def notes(self) -> Iterator[str]:
@@ -96,6 +127,16 @@ class LogFacts:
         self.skipped += 1
         if self.example is None:
             self.example = line.decode(errors="replace").strip()[:MAX_EXAMPLE]
+        self.before = self.before or _before(line)
+
+
+def _before(line: bytes) -> tuple[str, str] | None:
+    """Return what stands before a marker in an execution's line, and the marker; None without."""
+    for marker in MARKERS:
+        at = line.find(marker + b",")
+        if at > 0 and line.find(EXEC, at) > 0:
+            return line[:at].decode(errors="replace")[:MAX_EXAMPLE], marker.decode()
+    return None
 
 
 def executions(file: BinaryIO, facts: LogFacts) -> Iterator[tuple[bytes, bytes, float]]:
@@ -180,14 +221,20 @@ def _note_other(line: bytes, facts: LogFacts) -> None:
 
 def _note_header(line: bytes, facts: LogFacts) -> None:
     if library := _LIBRARY.search(line):
-        name = library[1].decode()
-        if name not in facts.libraries and len(facts.libraries) < MOST_KINDS:
-            facts.libraries.append(name)
+        facts.headers += 1
+        _keep(library[1].decode(), facts.libraries)
     elif isa := _ISA.search(line):
-        facts.isa = isa[1].decode(errors="replace").strip()
+        _keep(isa[1].decode(errors="replace").strip(), facts.isas)
     elif threads := _THREADS.search(line):
         facts.runtime = threads[1].decode()
-        facts.threads = int(threads[2]) if threads[2] else None
+        if threads[2]:
+            _keep(int(threads[2]), facts.thread_counts)
+
+
+def _keep(one: _Fact, of: list[_Fact]) -> None:
+    """Add what is told for the first time."""
+    if one not in of and len(of) < MOST_KINDS:
+        of.append(one)
 
 
 def _note_creation(line: bytes, start: int, facts: LogFacts) -> None:

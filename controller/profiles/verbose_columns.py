@@ -25,7 +25,7 @@ GUESSED_FROM = 100
 LONGEST_TIME = 24
 """Most characters of a time."""
 
-_EXEC = b",exec,"
+EXEC = b",exec,"
 _WORD = 8
 
 Places = npt.NDArray[np.intp]
@@ -83,7 +83,7 @@ def executions_of(chunk: bytes) -> Executions:
     ends = lines.ends[told]
     commas = _last_commas(chunk, ends)
     # A line that ends before that leaves an empty body, which has too few commas.
-    begun = heads.ends + len(_EXEC)
+    begun = heads.ends + len(EXEC)
     bodies = Spans(begun, np.maximum(commas, begun)).texts(chunk)
     encoded = pc.dictionary_encode(bodies, memory_pool=_pool())
     seconds = _numbers(Spans(np.maximum(commas + 1, begun), ends).texts(chunk)) * 1e-3
@@ -115,13 +115,13 @@ def _execs(chunk: bytes, lines: Spans) -> Places:
     and searched only if the guesses fail.
     """
     found = np.full(len(lines.starts), -1)
-    first = [chunk.find(_EXEC, a, b) - a for a, b in lines.only(slice(GUESSED_FROM)).pairs()]
+    first = [chunk.find(EXEC, a, b) - a for a, b in lines.only(slice(GUESSED_FROM)).pairs()]
     for guess in sorted({place for place in first if place > 0}, reverse=True):
         at = lines.starts + guess
-        there = (at < lines.ends) & _begin_with(chunk, at, _EXEC)
+        there = (at < lines.ends) & _begin_with(chunk, at, EXEC)
         found[there] = at[there]
     for i in np.flatnonzero(found < 0).tolist():
-        found[i] = chunk.find(_EXEC, lines.starts[i], lines.ends[i])
+        found[i] = chunk.find(EXEC, lines.starts[i], lines.ends[i])
     return found
 
 

@@ -37,7 +37,8 @@ def budget_lines(found: Budget, summary: ProfileSummary) -> Iterator[str]:
     step = found.step
     yield (
         f"at the measured peaks: {duration(step.at_peak_s)} of {duration(step.seconds)}, "
-        f"{found.faster_at_peaks:.2f} times as fast, if all else took no time"
+        f"{found.faster_at_peaks:.2f} times as fast at this cell's threads and data types, if all "
+        "else took no time"
     )
     if found.faster_without_headroom is not None:
         yield (

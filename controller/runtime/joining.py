@@ -153,6 +153,8 @@ class _Supervisor:
         Returns the seconds for which both ran.
         """
         await self._end()
+        if former := self.home.cluster():  # of a supervisor that was killed
+            clusters.remove_temp_dir(former.temp_dir)
         address = await self._way_to_head()
         if address is None:
             return 0.0

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from controller.platform.locks import is_locked
+
 HEADER = struct.Struct(">8I")
 FRAME = struct.Struct(">6I")
 MAGIC = 0x377F0682
@@ -54,13 +56,11 @@ def lock_of(path: Path) -> Path:
 
 
 def is_being_written(path: Path) -> bool:
-    """Return whether a store has a running writer; takes no lock, which could block one."""
+    """Return whether a store has a running writer; True if its lock can't be asked."""
     try:
-        inode = lock_of(path).stat().st_ino
-    except FileNotFoundError:
-        return False
-    lines = Path("/proc/locks").read_text().splitlines()
-    return any(f":{inode} " in line for line in lines if " FLOCK " in line)
+        return is_locked(lock_of(path))
+    except OSError:  # a log that is being written must not be called damaged
+        return True
 
 
 def _content(path: Path) -> bytes:

@@ -10,6 +10,7 @@ from controller.contracts.proof import Prediction
 from controller.profiles.advising import fusing, products, running, units, work
 from controller.profiles.advising.claims import Claim, Seen
 from controller.profiles.model import Profile
+from controller.profiles.step_time import step_time
 
 RULES: tuple[Callable[[Seen], Claim | None], ...] = (
     *(work.layout, work.packed, work.unpacked, work.reorders),
@@ -21,7 +22,8 @@ RULES: tuple[Callable[[Seen], Claim | None], ...] = (
     *(running.idle_threads, running.waiting, running.loading),
 )
 LEAST_SHARE = 0.01
-"""Share of the step that a change is predicted to save, below which it is not advised."""
+"""Share of the step, with its loading, below which what all rules predict a change to save is not
+advised."""
 
 
 def advise(profile: Profile) -> Advised:
@@ -61,41 +63,50 @@ class _Claimed:
 
     seen: Seen
     claims: Sequence[Claim]
+    step_s: float
+    """The step, without loading beside it; all of its parts, if steps are not known."""
     whole_s: float
-    """The step with its loading; all parts, if steps are not known."""
-    scale: float
-    """Of the parts' time, what the step has: operations on several threads overlap."""
+    """The step with its loading."""
+    scales: Sequence[float]
+    """Of each part's time, what the step has: operations on several threads overlap."""
 
 
 def _claimed(profile: Profile) -> _Claimed:
-    seen, step_s = Seen(profile), profile.summary.step_s
-    total_s = seen.seconds(range(len(seen.parts)))
-    whole_s = total_s if step_s is None else step_s + (profile.summary.load_s or 0.0)
+    seen = Seen(profile)
+    parts_s = seen.seconds(seen.in_step)
+    step_s = step_time(profile.summary, parts_s)
+    whole_s = step_s + (profile.summary.load_s or 0.0)
     claims = [claim for rule in RULES if (claim := rule(seen)) and claim.shares]
-    return _Claimed(seen, claims, whole_s, min(1.0, whole_s / total_s) if total_s else 1.0)
+    of_step = min(1.0, step_s / parts_s) if parts_s else 1.0
+    scales = [of_step if i in seen.in_step else 1.0 for i in range(len(seen.parts))]
+    return _Claimed(seen, claims, step_s, whole_s, scales)
 
 
 def _advice(found: _Claimed) -> list[Advice]:
-    """Return the claims that are granted enough seconds, most first."""
-    granted = [
+    """Return what is granted to claims whose change saves enough by all rules, most first."""
+    granted = [(claim, low, high, (low + high) / 2) for claim, low, high in _granted(found)]
+    by_remedy: dict[Remedy, float] = {}
+    for claim, _, _, predicted_s in granted:
+        by_remedy[claim.remedy] = by_remedy.get(claim.remedy, 0.0) + predicted_s
+    advice = [
         Advice(
             rule=claim.rule,
             evidence=claim.evidence,
             remedy=claim.remedy,
-            low_s=low * found.scale,
-            high_s=high * found.scale,
-            share=(low + high) / 2 * found.scale / found.whole_s,
+            low_s=low,
+            high_s=high,
+            share=predicted_s / found.whole_s,
         )
-        for claim, low, high in _granted(found.seen, found.claims)
-        if (low + high) / 2 * found.scale >= LEAST_SHARE * found.whole_s > 0
+        for claim, low, high, predicted_s in granted
+        if predicted_s > 0 and by_remedy[claim.remedy] >= LEAST_SHARE * found.whole_s
     ]
-    return sorted(granted, key=lambda advice: -advice.predicted_s)
+    return sorted(advice, key=lambda one: -one.predicted_s)
 
 
-def _granted(seen: Seen, claims: Sequence[Claim]) -> Iterator[tuple[Claim, float, float]]:
+def _granted(found: _Claimed) -> Iterator[tuple[Claim, float, float]]:
     """Yield each claim with the least and most seconds that it saves of what is left by others."""
-    left = [1.0] * len(seen.parts)
-    open_claims = list(claims)
+    seen, left = found.seen, list(found.scales)
+    open_claims = list(found.claims)
     while open_claims:
         best = max(open_claims, key=lambda claim: sum(_saved(seen, claim.shares, left)))
         open_claims.remove(best)
@@ -105,32 +116,35 @@ def _granted(seen: Seen, claims: Sequence[Claim]) -> Iterator[tuple[Claim, float
 
 
 def _saved(
-    seen: Seen, shares: Mapping[int, tuple[float, float]], left: Sequence[float] | None = None
+    seen: Seen, shares: Mapping[int, tuple[float, float]], left: Sequence[float]
 ) -> tuple[float, float]:
     """Return the least and most seconds that shares of parts come to.
 
-    left: of each part, the share that others leave; None if they leave all.
+    left: of each part's time, the share that the step has and others leave.
     """
-    times = {i: seen.parts[i].seconds * (left[i] if left else 1.0) for i in shares}
+    times = {i: seen.parts[i].seconds * left[i] for i in shares}
     low = sum(times[i] * share for i, (share, _) in shares.items())
     high = sum(times[i] * share for i, (_, share) in shares.items())
     return min(low, high), high
 
 
 def _prediction(found: _Claimed, remedy: Remedy, same: Sequence[Claim]) -> Prediction:
-    """Return what the rules of one remedy predict; where several see a part, it counts once."""
+    """Return what the rules of one remedy predict; where several see a part, it counts once.
+
+    Its share is of the step without loading beside it, as is what a comparison realises.
+    """
     shares: dict[int, tuple[float, float]] = {}
     for claim in same:
         for i, (low, high) in claim.shares.items():
             least, most = shares.get(i, (0.0, 0.0))
             shares[i] = max(least, low), max(most, high)
-    low_s, high_s = (seconds * found.scale for seconds in _saved(found.seen, shares))
+    low_s, high_s = _saved(found.seen, shares, found.scales)
     return Prediction(
         remedy=remedy,
         rules=tuple(claim.rule for claim in same),
         low_s=low_s,
         high_s=high_s,
-        share=(low_s + high_s) / 2 / found.whole_s,
+        share=(low_s + high_s) / 2 / found.step_s if found.step_s else 0.0,
     )
 
 

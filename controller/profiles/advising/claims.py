@@ -54,6 +54,11 @@ class Seen:
         return [*parts_of(self.profile), *([part_of(row)] if load_s else [])]
 
     @property
+    def in_step(self) -> range:
+        """The indices of the step's own parts: all but loading that is beside it."""
+        return range(len(self.parts) - (1 if self.summary.load_s else 0))
+
+    @property
     def summary(self) -> ProfileSummary:
         """The summary of the profile."""
         return self.profile.summary

@@ -20,7 +20,8 @@ def predictions_of(advice: Iterable[Advice]) -> list[Prediction]:
     """Return what the list predicts of each change, most first.
 
     Several rules may advise one change. No second is in two pieces of the list's advice, so their
-    intervals are added. A comparison shows what `predict_alone` predicts.
+    intervals are added, and their shares, of the step with its loading. A comparison shows what
+    `predict_alone` predicts.
     """
     by_remedy: dict[Remedy, list[Advice]] = {}
     for one in advice:

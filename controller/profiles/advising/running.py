@@ -39,7 +39,7 @@ CANDIDATES = 3
 
 
 def threads(seen: Seen) -> Claim | None:
-    """Fewer threads than cores, or more than logical processors.
+    """Fewer threads than cores, or more than logical processors, of those the process may run on.
 
     At most, all that computes scales with the threads that run at once; long products at least to a
     part, where cores are missing. Of a part of a host's logical processors, nothing tells which
@@ -51,7 +51,7 @@ def threads(seen: Seen) -> Claim | None:
         return None
     most = len(own) if isinstance(own, tuple) and own else cores
     usable = min(cores, most)
-    if usable <= has <= max(cores, most):
+    if usable <= has <= most:
         return None
     remedy = setting(f"run {usable} threads")
     if "threads" in seen.knobs:
@@ -194,7 +194,7 @@ def fragmentation(seen: Seen) -> Claim | None:
     """
     is_torch = seen.origin.stack == "torch"
     found = seen.where(lambda part: _is_short(part) and (_in_model(part) or not is_torch))
-    step_s = seen.seconds(range(len(seen.parts)))
+    step_s = seen.seconds(seen.in_step)
     if not found or seen.seconds(found) < FRAGMENTED * step_s:
         return None
     kernels = seen.where(lambda part: isinstance(part.row, KernelRow) and bool(part.row.place.op))

@@ -108,7 +108,7 @@ def packed(seen: Seen) -> Claim | None:
     )
     above = {i: above_roof(seen.parts[i]) for i in found}
     above_s = sum(share * seen.parts[i].seconds for i, share in above.items())
-    is_most = above_s >= MOSTLY * seen.seconds(range(len(seen.parts)))
+    is_most = above_s >= MOSTLY * seen.seconds(seen.in_step)
     shares = {i: (share * (1 - NOISE) * is_most, share) for i, share in above.items()}
     return Claim(Rule.PACKED_WEIGHTS, told, knob("ipex_optimize", value=False), shares)
 

@@ -76,7 +76,8 @@ def _proof_of(advice: Advice, proven: Proven) -> Proof | None:
 
 
 def _alone(advice: Advice, proof: Proof) -> Iterator[str]:
-    """Yield what was to be proved, if that is more than the list grants one piece of advice."""
+    """Yield what was to be proved, if the list has other seconds, or its share is another: of the
+    step with loading beside it."""
     prediction = proof.prediction
     if predicted_cells(prediction) != predicted_cells(advice):
         rules = ", ".join(prediction.rules)

@@ -1,4 +1,4 @@
-"""Files are replaced, and locks taken, in one module each."""
+"""Files are replaced, and locks taken and looked for, in one module each."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ EXCEPTIONS = {
 }
 """Modules that move files themselves, and why."""
 FLOCKS = frozenset({"flock", "lockf"})
+TABLE = "/proc/locks"
 MOVES = frozenset({"replace", "rename"})
 
 
@@ -37,6 +38,14 @@ def locking(tree: ast.AST) -> Iterator[int]:
                 yield node.lineno
             case ast.ImportFrom(module="fcntl", names=names):
                 yield from (node.lineno for n in names if n.name in FLOCKS)
+
+
+def looking_for_locks(tree: ast.AST) -> Iterator[int]:
+    """Yield the lines that name the kernel's table of locks, but for what is said of it."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if text == TABLE:
+                yield node.lineno
 
 
 def moving(tree: ast.AST) -> Iterator[int]:
@@ -63,6 +72,10 @@ def sources() -> Iterator[tuple[str, ast.AST]]:
 
 def test_locks_are_taken_in_one_module() -> None:
     assert {name for name, tree in sources() if list(locking(tree))} == {LOCKS}
+
+
+def test_locks_are_looked_for_in_one_module() -> None:
+    assert {name for name, tree in sources() if list(looking_for_locks(tree))} == {LOCKS}
 
 
 def test_files_are_replaced_in_one_module() -> None:

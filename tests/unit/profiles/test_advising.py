@@ -18,6 +18,7 @@ from controller.contracts.peaks import Peaks
 from controller.contracts.profile import ProfileOrigin
 from controller.profiles.advising.advise import LEAST_SHARE, advise, predict_alone
 from controller.profiles.advising.fusing import FUSED, OF_COPY, OF_UPDATE
+from controller.profiles.advising.proving import predictions_of
 from controller.profiles.advising.units import LEFT_TO_ONEDNN
 from controller.profiles.model import KernelRow, Place, PrimitiveRow, Profile
 from controller.profiles.parts import parts_of
@@ -875,6 +876,12 @@ def test_weights_are_told_by_their_layouts(layouts: str) -> None:
         ),
         # Those of a thread too many are not known to: a third of all that computes.
         (Case(threads=3), Rule.THREADS, (0.0, 0.482 / 3)),
+        # On two of a host's 64 cores, six of eight threads are too many.
+        (
+            Case(facts={"cores": 64, "logical_cpus": 64, "affinity": (0, 1)}, threads=8),
+            Rule.THREADS,
+            (0.0, 0.482 * 6 / 8),
+        ),
         # Four logical processors may be two cores.
         (Case(facts=SMT), Rule.THREADS, (0.0, 0.482 / 2)),
         # All of the machine's are twice as many as its cores; and without SMT, each is a core.
@@ -923,6 +930,7 @@ def test_weights_are_told_by_their_layouts(layouts: str) -> None:
     ],
     ids=[
         *("hidden AMX", "packed weights", "mostly packed weights", "a thread more"),
+        "more threads than the part of a host has",
         *("maybe SMT siblings", "all of a host with SMT", "a part of a host without", "AMX unused"),
         *("idle", "idle at most"),
         *("denormals", "denormals in bf16", "denormals on an EPYC"),
@@ -1156,7 +1164,12 @@ def test_all_advice_together_saves_no_more_than_the_step(
     found = advise(altered)
     assert sum(advice.high_s for advice in found.advice) <= found.whole_s * (1 + 1e-9)
     assert _is_ranked(found)
-    assert all(advice.predicted_s >= LEAST_SHARE * found.whole_s for advice in found.advice)
+    about_the_step = [one.high_s for one in found.advice if one.rule is not Rule.LOADING]
+    assert altered.summary.step_s
+    assert sum(about_the_step) <= altered.summary.step_s * (1 + 1e-9)
+    least_s = LEAST_SHARE * found.whole_s * (1 - 1e-9)
+    assert all(change.predicted_s >= least_s for change in predictions_of(found.advice))
+    assert all(advice.predicted_s > 0 for advice in found.advice)
     predictions = predict_alone(altered)
     alone = {one.remedy: one for one in predictions}
     assert len(alone) == len(predictions)

@@ -94,7 +94,7 @@ def counts_nothing_in(folder: Path, name: str) -> str:
     return f'case "$*" in *topdown-{name}.csv*) {nothing};; esac'
 
 
-WHY_NOTHING = "it has no top-down metric and none of the events slots, topdown-*"
+WHY_NOTHING = "it has no top-down metric, and no counts of both slots and topdown-*"
 
 
 def test_phases_that_fail_leave_the_whole_step_s_shares(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.profile import ProfileSummary
-from controller.profiles.benchdnn import DRIVERS, benchdnn_batches
+from controller.profiles.benchdnn import DRIVERS, Batches, benchdnn_batches
 from controller.profiles.exports import GRID_US, chrome_trace, collapsed_stacks
 from controller.profiles.importing import import_file
 from controller.profiles.model import KernelRow, Place, Profile
@@ -105,9 +105,12 @@ GRAMMARS = {
     "ip": rf"--reset {DIRECTION} {TYPES} {TAGS} mb\d+ic\d+(?:i[dhw]\d+)*oc\d+",
     "matmul": (
         rf"--reset {TYPES} {TAGS}(?: --bia_dt={TYPE} --bia_mask=\d+)? "
-        r"\d+(?:x\d+)+:\d+(?:x\d+)+(?::\d+(?:x\d+)+)?"
+        r"(?:--runtime_dims_masks=\d+:\d+ )?\d+(?:x\d+)+:\d+(?:x\d+)+(?::\d+(?:x\d+)+)?"
     ),
-    "reorder": (rf"--reset --sdt={TYPE} --ddt={TYPE} --stag={TAG} --dtag={TAG} \d+(?:x\d+)*"),
+    "reorder": (
+        rf"--reset --sdt={TYPE} --ddt={TYPE} --stag={TAG} --dtag={TAG} "
+        r"(?:--runtime-dim-mask=\d+ )?\d+(?:x\d+)*"
+    ),
 }
 """benchdnn's documented options and problems of each driver, as patterns."""
 
@@ -160,6 +163,75 @@ def test_what_a_batch_file_leaves_out_is_in_its_comment(tmp_path: Path) -> None:
         "--bia_dt=f32 --bia_mask=3 128x64:64x32"
     )
     assert batches.left_out == {"matmul": 1}, "one has a size that is open"
+
+
+PRODUCT = (
+    "cpu,matmul,brg,undef,src:f32::blocked:ab::f0 wei:f32::blocked:ab::f0 "
+    "dst:f32::blocked:ab::f0,,{},64x32:32x16"
+)
+REORDERED = "cpu,reorder,jit,undef,src:f32::blocked:ab::f0 dst:{},,{},32x16"
+COMPENSATED = "s8:a:blocked:BA16a64b4a::f1:s8m2:zpm2"
+
+
+def batches_of(folder: Path, body: str) -> Batches:
+    (file := folder / "it.log").write_text(f"onednn_verbose,exec,{body},1\n")
+    return benchdnn_batches(import_file(file))
+
+
+@pytest.mark.parametrize(
+    ("body", "driver", "option"),
+    [
+        (
+            PRODUCT.format("runtime_dims_masks:1:0"),
+            "matmul",
+            "--runtime_dims_masks=1:0 64x32:32x16",
+        ),
+        (
+            REORDERED.format("f32::blocked:ba::f0", "runtime-dim-mask:3"),
+            "reorder",
+            "--runtime-dim-mask=3 32x16",
+        ),
+    ],
+)
+def test_sizes_that_are_known_only_when_it_runs_are_so_in_a_batch_file(
+    tmp_path: Path, body: str, driver: str, option: str
+) -> None:
+    *_, line = batches_of(tmp_path, body).texts[driver].splitlines()
+    assert re.fullmatch(GRAMMARS[driver], line)
+    assert line.endswith(option)
+
+
+@pytest.mark.parametrize(
+    ("body", "driver"),
+    [
+        (PRODUCT.replace("wei:f32::blocked:ab::f0", f"wei:{COMPENSATED}").format(""), "matmul"),
+        (REORDERED.format(COMPENSATED, ""), "reorder"),
+    ],
+)
+def test_compensation_for_int8_is_told_as_left_out(tmp_path: Path, body: str, driver: str) -> None:
+    *_, comment, _ = batches_of(tmp_path, body).texts[driver].splitlines()
+    role = {"matmul": "wei", "reorder": "dst"}[driver]
+    assert comment.endswith(f", without its compensation s8m2:zpm2 of {role}")
+
+
+@pytest.mark.parametrize("side", ["wei:f32::sparse:csr::f0", "wei:f32::blocked:*::f0"])
+def test_what_has_no_layout_by_a_tag_is_left_out(tmp_path: Path, side: str) -> None:
+    body = PRODUCT.replace("wei:f32::blocked:ab::f0", side).format("")
+    assert batches_of(tmp_path, body) == Batches({}, {"matmul": 1})
+
+
+def test_a_damaged_reorder_is_skipped(tmp_path: Path) -> None:
+    damaged = REORDERED.replace("ab::f0 dst:", "abdst:").format("f32::blocked:ba::f0", "")
+    good = REORDERED.format("f32::blocked:ba::f0", "")
+    (file := tmp_path / "it.log").write_text(
+        "".join(f"onednn_verbose,exec,{body},1\n" for body in (good, damaged))
+    )
+    profile = import_file(file)
+    assert profile.summary.skipped == 1
+    assert len(problems(profile)["reorder"]) == 1
+    (row,) = profile.primitives
+    kept = replace(profile, primitives=(replace(row, body=damaged),))  # by an earlier release
+    assert benchdnn_batches(kept) == Batches({}, {"reorder": 1})
 
 
 def test_a_convolution_with_bias_has_the_direction_that_says_so(profile: Profile) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,45 @@ def test_a_log_may_begin_with_what_others_printed(tmp_path: Path, beside: str) -
 def test_a_file_that_is_neither_says_why(tmp_path: Path, content: str, seen: str) -> None:
     with pytest.raises(ProfileUnreadable, match=seen):
         import_file(written(tmp_path, content))
+
+
+@pytest.mark.parametrize("prefix", ["[0] ", "[1,0]<stdout>:", "[default0]:", "0: "])
+def test_lines_with_something_before_the_marker_are_refused_for_that(
+    tmp_path: Path, prefix: str
+) -> None:
+    """As mpirun, torchrun and srun mark which process has printed a line."""
+    path = written(tmp_path, "begun\n" + "".join(f"{prefix}{line}" for line in (A, B)))
+    with pytest.raises(ProfileUnreadable) as refused:
+        import_file(path)
+    assert str(refused.value) == (
+        f"cannot read {path}: its lines have something before onednn_verbose, such as {prefix!r}. "
+        "Give the lines of one process, each from onednn_verbose on."
+    )
+
+
+BOM = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_a_log_may_begin_with_a_byte_order_mark(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    summary = import_file(written(tmp_path, pack(BOM + (A + B).encode()))).summary
+    assert summary.skipped == 0
+    assert sum(one.calls for one in summary.top) == 2
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_a_trace_may_begin_with_a_byte_order_mark(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    ops = [op for number in range(3) for op in step(number)[0]]
+    trace = json.dumps({"traceEvents": ops}).encode()
+    marked, plain = (
+        import_file(written(tmp_path, pack(text), "trace.json")) for text in (BOM + trace, trace)
+    )
+    assert marked == plain
+    assert marked.kernels
 
 
 LOG = (A + B) * 1000

@@ -3,17 +3,18 @@ from itertools import product
 
 import pytest
 
+from controller.profiles.assembling import kernel_rows
+from controller.profiles.attribution import Attribution, Spent
+from controller.profiles.model import Place
+from controller.profiles.operation_flops import FORWARD, flops, taps_inside
 from controller.profiles.operations import (
     ATTENTION,
-    FORWARD,
     GEMMS,
     PART,
-    flops,
     input_bytes,
     keeps_type,
     main_dtype,
     output_bytes,
-    taps_inside,
 )
 
 
@@ -113,6 +114,38 @@ def test_an_elementwise_kernel_writes_as_much_as_its_inputs_broadcast_to(
     assert output_bytes(kernel, json.dumps(sizes), json.dumps(dtypes)) == expected
 
 
+@pytest.mark.parametrize(
+    ("strides", "moved"),
+    [
+        ([[8, 1], [8, 1]], 2 * 32),
+        ([[8, 1], [0, 0]], 32 + 1),
+        ([[8, 1], [0, 1]], 32 + 8),
+        ([[8, 1], [1, 0]], 32 + 4),
+        ([[8, 1], []], 2 * 32),
+        ([], 2 * 32),
+    ],
+)
+def test_an_expanded_input_is_read_once(strides: list[list[int]], moved: int) -> None:
+    """Such as the gradient of a mean, one element in all of a tensor's sizes."""
+    sizes, dtypes = json.dumps([[4, 8], [4, 8]]), json.dumps(["float", "float"])
+    assert input_bytes("aten::mul", sizes, dtypes, json.dumps(strides)) == 4 * moved
+    assert input_bytes("aten::mul", sizes, dtypes) == 4 * 2 * 32
+
+
+def test_the_inputs_of_a_kernel_s_row_are_as_they_lie() -> None:
+    place = Place(
+        op="aten::mul",
+        kernel="aten::mul",
+        dims="[[4, 8], [4, 8]]",
+        strides="[[8, 1], [0, 0]]",
+        dtypes='["float", "float"]',
+    )
+    found = Attribution()
+    found.kernels[place] = Spent(calls=1, self_s=1.0, total_s=1.0)
+    (row,) = kernel_rows(found)
+    assert row.bytes == 4 * (32 + 1)
+
+
 HOSTILE = (
     5,
     None,
@@ -145,8 +178,9 @@ def test_made_up_sizes_are_no_operations(dims: object) -> None:
         inside = taps_inside(kernel, sizes, json.dumps(values))
         assert inside is None or 0 <= inside <= 1
         for dtypes in (sizes, json.dumps(values), '["float", "float"]'):
-            moved = input_bytes(kernel, sizes, dtypes)
-            assert moved is None or 0 <= moved < 1e60
+            for strides in ("", sizes, dtypes):
+                moved = input_bytes(kernel, sizes, dtypes, strides)
+                assert moved is None or 0 <= moved < 1e60
             assert 0 <= output_bytes("aten::add", sizes, dtypes) < 1e60
             assert main_dtype(dtypes) in ("", "f32")
 

@@ -178,7 +178,8 @@ def test_a_budget_tells_what_is_in_between() -> None:
     said = list(budget_lines(found, profile.summary))
     assert (
         said[0]
-        == "at the measured peaks: 2 ms of 40 ms, 20.00 times as fast, if all else took no time"
+        == "at the measured peaks: 2 ms of 40 ms, 20.00 times as fast at this cell's threads and "
+        "data types, if all else took no time"
     )
     assert said[1] == "without the 8 ms above known roofs alone: 1.25 times as fast"
 

@@ -94,6 +94,20 @@ TMA_Retiring(%),30.0,29,31,0.3
 TMA_..Light_Operations(%),26.0,25,27,0.3
 TMA_..Heavy_Operations(%),4.0,3,5,0.3
 """
+GROUPED = """\
+SKT,metric,mean,min,max,stddev
+0,CPU utilization %,91.2,90,92,0.5
+0,TMA_Frontend_Bound(%),20.0,14,96,0.2
+0,TMA_Bad_Speculation(%),5.0,4,6,0.1
+0,TMA_Backend_Bound(%),35.0,49,51,0.3
+0,TMA_Retiring(%),40.0,29,31,0.3
+1,CPU utilization %,91.2,90,92,0.5
+1,TMA_Frontend_Bound(%),10.0,14,96,0.2
+1,TMA_Bad_Speculation(%),5.0,4,6,0.1
+1,TMA_Backend_Bound(%),65.0,49,51,0.3
+1,TMA_Retiring(%),20.0,29,31,0.3
+"""
+"""PerfSpect's summary of `--granularity socket`."""
 INTERVALS = """\
 TS,SKT,CPU,CID,TMA_Retiring(%),TMA_Bad_Speculation(%),TMA_Frontend_Bound(%),TMA_Backend_Bound(%)
 5,,,,20,5,15,60
@@ -146,12 +160,18 @@ def read(tmp_path: Path, text: str | bytes) -> TopDown:
         (METRICS_ONLY.replace('.0"', ',0"'), "perf", LEVEL_1),
         (AMD, "perf", {**LEVEL_1, "memory_bound": 0.35, "core_bound": 0.15}),
         (PERFSPECT, "PerfSpect", {**LEVEL_1, **LEVEL_2}),
+        (GROUPED, "PerfSpect", LEVEL_1),
+        (
+            re.sub("^([^,]*),([^,]*),([^,]*)", r"\3,\1,\2", GROUPED, flags=re.M),
+            "PerfSpect",
+            LEVEL_1,
+        ),
         (INTERVALS, "PerfSpect", LEVEL_1),
     ],
     ids=[
         *("metrics", "events", "columns", "runs", "JSON", "JSON with decimal commas"),
         *("counts without metrics", "JSON of metrics only", "the same with decimal commas"),
-        *("AMD", "summary", "intervals"),
+        *("AMD", "summary", "summary of sockets", "its mean first", "intervals"),
     ],
 )
 def test_shares_are_the_tools(
@@ -190,6 +210,7 @@ MEANS_OF_TWO = "means of 2 intervals or groups of cores, each of which counts al
 
 def test_of_several_intervals_it_is_the_mean_and_says_so(tmp_path: Path) -> None:
     assert read(tmp_path, INTERVALS).notes == (MEANS_OF_TWO,)
+    assert read(tmp_path, GROUPED).notes == (MEANS_OF_TWO,)
     each = [f"{second}.0,{line}" for second in (1, 2) for line in COUNTS.splitlines()[1:]]
     found = read(tmp_path, "\n".join(each))
     assert found.shares == pytest.approx({**LEVEL_1, **LEVEL_2})

@@ -98,7 +98,7 @@ GENERATIONS: dict[str, tuple[str, str, list[Known]]] = {
             ),
             (
                 *("eltwise", "BWD_D", "jit:avx512_core", "f32", "data:abcd diff:abcd", ""),
-                *(1, 0.125, None, 2 * 4 * 2 * 16 * 4 * 4),
+                *(1, 0.125, None, 3 * 4 * 2 * 16 * 4 * 4),
             ),
         ],
     ),

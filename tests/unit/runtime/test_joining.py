@@ -167,6 +167,19 @@ async def test_a_start_that_hangs_is_ended_and_told(
         assert await life == 0
 
 
+async def test_what_a_killed_supervisor_has_left_of_ray_is_removed(tmp_path: Path) -> None:
+    home, left = Home(tmp_path), tmp_path / "benchfarm-former" / "ray"
+    (left / "session").mkdir(parents=True)
+    former = Cluster(
+        instance=instance_of(home), ray_address="", dashboard_url="", temp_dir=str(left)
+    )
+    write_private(home.cluster_file, former.model_dump_json())
+    async with joined_host(tmp_path, MUTE, AGENT, start_s=0.5) as (life, _):
+        assert await life == 0
+    assert not left.parent.exists()
+    assert not home.cluster_file.exists()
+
+
 async def test_one_that_was_heard_may_be_silent() -> None:
     heard = asyncio.create_task(asyncio.sleep(0))
     await heard
