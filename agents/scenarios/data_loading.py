@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from agents.backends.protocol import TrainingBackend
 from agents.host.disturbance import CpuWatch, environment_of, objections, validity_of
+from agents.scenarios.training import evened, measure_waits
 from controller.contracts.base import Scalar
 from controller.contracts.errors import WorkerFault
 from controller.contracts.policy import load_policy
@@ -54,7 +55,7 @@ def run(
         reasons=disturbed,
         metrics={
             "throughput": Measurement(value=rate, unit=Unit.SAMPLES_PER_SECOND),
-            "load_wait": Measurement.of_samples(tuple(waits), Unit.SECONDS),
+            **measure_waits(evened(waits, max(1, loader.workers))),
         },
         environment={
             **backend.environment(),

@@ -239,15 +239,15 @@ def come_to_rest(cpu_s: Callable[[], float]) -> None:
 
 
 def evened(values: Sequence[float], together: int) -> tuple[float, ...]:
-    """Return the means of each `together` values; of the last ones, of up to twice as many.
+    """Return as many values: each is the mean of `together` that follow one another.
 
     Of steps whose batches arrive `together`, one waits for all: the median of single steps, or of
-    their waits, would be of those that did not.
+    their waits, would be of those that did not. The last mean is of up to twice as many.
     """
-    count = max(1, len(values) // together) if values else 0
-    begins = [place * together for place in range(count)]
-    ends = [*begins[1:], len(values)]
-    return tuple(fmean(values[begin:end]) for begin, end in zip(begins, ends, strict=False))
+    last = max(0, len(values) // together - 1)
+    places = [min(place // together, last) for place in range(len(values))]
+    groups = [[v for v, of in zip(values, places, strict=True) if of == n] for n in range(last + 1)]
+    return tuple(fmean(groups[place]) for place in places)
 
 
 def measure(

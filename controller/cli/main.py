@@ -14,7 +14,7 @@ from typer.completion import get_completion_inspect_parameters
 from controller.cli.commands import commands
 from controller.cli.lazy import LazyGroup
 from controller.platform.interrupted import INTERRUPTED
-from controller.platform.programs import PYTHON, this_program_in_utf8
+from controller.platform.programs import PYTHON, PYTHON_MODES, this_program
 from controller.platform.terminal import LONGEST, make_visible, output_is_lost, say
 
 COMPLETE: Final = "_BENCHFARM_COMPLETE"
@@ -110,7 +110,7 @@ def _require_text(arguments: Sequence[str]) -> None:
 def _in_utf8() -> None:
     """Begin again where the locale has another encoding: it can't write all that files hold."""
     if sys.getfilesystemencoding() != "utf-8":
-        os.execv(PYTHON, this_program_in_utf8())
+        os.execve(PYTHON, this_program(), {**os.environ, **PYTHON_MODES})
 
 
 def main() -> None:

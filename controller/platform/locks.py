@@ -59,7 +59,7 @@ async def exclusive(
     descriptor = _open(file)
     try:
         # Tries again and again: a blocked thread couldn't be cancelled.
-        while not _take(descriptor):
+        while not _take(descriptor, ask_s=0.0):
             if on_wait:
                 on_wait(holder_of(file, flocks()))
             await asyncio.sleep(retry_s)

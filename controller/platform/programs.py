@@ -43,11 +43,6 @@ def this_program() -> tuple[str, ...]:
     return (str(PYTHON), "-P", *sys.orig_argv[1:])
 
 
-def this_program_in_utf8() -> tuple[str, ...]:
-    """Return the command that started this process, with UTF-8 in place of the locale's."""
-    return (str(PYTHON), "-X", "utf8", *sys.orig_argv[1:])
-
-
 def installed_beside(program: str) -> Path:
     """Return the path of a program of our environment: beside our interpreter."""
     return PYTHON.with_name(program)

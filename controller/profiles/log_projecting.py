@@ -32,8 +32,9 @@ def require_one_setting(facts: LogFacts, name: str) -> None:
     if facts.disagreements:
         raise UserError(
             f"project {name}",
-            f"it is of several processes: {'; '.join(facts.disagreements)}",
-            "Give the log of one process.",
+            "it is of several processes, or of several copies of oneDNN in one: "
+            f"{'; '.join(facts.disagreements)}",
+            "Give the log of one process, or of one copy.",
         )
 
 

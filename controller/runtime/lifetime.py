@@ -26,7 +26,7 @@ from controller.platform.atomic import write_private
 from controller.platform.inherited import inherited_to_fetch
 from controller.platform.locks import exclusive_now
 from controller.platform.processes import FARM_MARKER, end_marked
-from controller.platform.programs import python_module
+from controller.platform.programs import PYTHON_MODES, python_module
 from controller.runtime import cluster as clusters
 from controller.runtime.api_beside import ApiBeside, end_api, have_api
 from controller.runtime.client import TIMINGS, Patience, Timings
@@ -175,7 +175,7 @@ def be_supervisor(home: Home) -> NoReturn:
 def supervisor_environment(home: Home) -> dict[str, str]:
     """Return the environment of a home's supervisor."""
     own = {FARM_MARKER: home_mark(home, SUPERVISOR), "BENCHFARM_HOME": str(home.path)}
-    return {**inherited_to_fetch(os.environ), **own}
+    return {**inherited_to_fetch(os.environ), **own, **PYTHON_MODES}
 
 
 def _have_prometheus(home: Home, farm: FarmUp) -> None:

@@ -39,7 +39,7 @@ CANDIDATES = 3
 
 
 def threads(seen: Seen) -> Claim | None:
-    """Fewer threads than cores, or more than logical processors, of those the process may run on.
+    """Fewer threads than cores, or more than logical processors.
 
     At most, all that computes scales with the threads that run at once; long products at least to a
     part, where cores are missing. Of a part of a host's logical processors, nothing tells which
@@ -51,7 +51,7 @@ def threads(seen: Seen) -> Claim | None:
         return None
     most = len(own) if isinstance(own, tuple) and own else cores
     usable = min(cores, most)
-    if usable <= has <= most:
+    if usable <= has <= max(cores, most):  # `affinity` may be of one thread that OpenMP has bound
         return None
     remedy = setting(f"run {usable} threads")
     if "threads" in seen.knobs:

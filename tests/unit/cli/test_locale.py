@@ -67,3 +67,12 @@ def test_what_others_read_is_utf8(code: str, tmp_path: Path) -> None:
 def test_programs_that_are_started_use_utf8(tmp_path: Path) -> None:
     done = said((sys.executable, "-c", PRINTED), tmp_path, **PYTHON_MODES)
     assert (done.stdout, done.stderr) == (TEXT.encode(), b"")
+
+
+def test_programs_that_the_command_line_starts_use_utf8_too(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; from controller.cli import main; main._in_utf8(); "
+        "os.write(1, ('PYTHONUTF8=' + os.environ['PYTHONUTF8']).encode())"
+    )
+    done = said(python_code(code), tmp_path)
+    assert (done.stdout, done.stderr) == (b"PYTHONUTF8=1", b"")

@@ -722,6 +722,7 @@ ALIKE: Mapping[str, tuple[Case, Rule]] = {
         Rule.THREADS,
     ),
     "cores unknown": (Case(threads=1, facts={"cores": None}), Rule.THREADS),
+    "a thread that is bound to a core": (Case(facts={"affinity": (0,)}), Rule.THREADS),
     "small tensors": (
         Case(of_tensors(1, 1, 1), {"malloc": "glibc"}),
         Rule.MALLOC,
@@ -876,12 +877,6 @@ def test_weights_are_told_by_their_layouts(layouts: str) -> None:
         ),
         # Those of a thread too many are not known to: a third of all that computes.
         (Case(threads=3), Rule.THREADS, (0.0, 0.482 / 3)),
-        # On two of a host's 64 cores, six of eight threads are too many.
-        (
-            Case(facts={"cores": 64, "logical_cpus": 64, "affinity": (0, 1)}, threads=8),
-            Rule.THREADS,
-            (0.0, 0.482 * 6 / 8),
-        ),
         # Four logical processors may be two cores.
         (Case(facts=SMT), Rule.THREADS, (0.0, 0.482 / 2)),
         # All of the machine's are twice as many as its cores; and without SMT, each is a core.
@@ -930,7 +925,6 @@ def test_weights_are_told_by_their_layouts(layouts: str) -> None:
     ],
     ids=[
         *("hidden AMX", "packed weights", "mostly packed weights", "a thread more"),
-        "more threads than the part of a host has",
         *("maybe SMT siblings", "all of a host with SMT", "a part of a host without", "AMX unused"),
         *("idle", "idle at most"),
         *("denormals", "denormals in bf16", "denormals on an EPYC"),

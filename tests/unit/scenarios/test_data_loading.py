@@ -130,20 +130,21 @@ def test_of_batches_that_arrive_together_the_wait_for_the_first_counts(
 ) -> None:
     clock = Clock()
     result = trained(InBursts(clock), clock, monkeypatch, steps=9)
-    assert result.metrics["step_time"].samples == pytest.approx((20.0, 19.0))
-    assert result.metrics["load_wait"].samples == pytest.approx((5.0, 4.0))
+    assert result.metrics["step_time"].samples == pytest.approx((20.0,) * 4 + (19.0,) * 5)
+    assert result.metrics["load_wait"].samples == pytest.approx((5.0,) * 4 + (4.0,) * 5)
     assert result.environment["load_share"] == pytest.approx(40 / 175, abs=1e-4)
 
 
 @pytest.mark.parametrize(
     ("count", "together", "samples"),
     [
+        (0, 2, ()),
         (3, 1, (0, 1, 2)),
-        (4, 2, (0.5, 2.5)),
-        (5, 2, (0.5, 3)),
-        (3, 4, (1,)),
-        (7, 4, (3,)),
-        (8, 4, (1.5, 5.5)),
+        (4, 2, (0.5, 0.5, 2.5, 2.5)),
+        (5, 2, (0.5, 0.5, 3, 3, 3)),
+        (3, 4, (1,) * 3),
+        (7, 4, (3,) * 7),
+        (8, 4, (1.5,) * 4 + (5.5,) * 4),
     ],
 )
 def test_means_of_what_comes_together(

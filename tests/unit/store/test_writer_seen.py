@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from controller.platform.locks import exclusive_in_thread
 from controller.platform.programs import python_code
 from controller.store.wal import is_being_written, lock_of
 
 MOUNTS = """
-cd "$0" && mkdir theirs ours && mount -t tmpfs theirs theirs && mount -t tmpfs ours ours
+cd "$0" && mkdir -p theirs ours && mount -t tmpfs theirs theirs && mount -t tmpfs ours ours
 exec "$@"
 """
 """Two file systems that number their files alike."""
@@ -38,8 +40,12 @@ with exclusive_in_thread(theirs):
 """
 
 
-def printed(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+def printed(within: tuple[str, ...], *command: str) -> str:
+    if subprocess.run([*within, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this user can have no namespaces of their own here")
+    done = subprocess.run(
+        (*within, *command), capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -57,7 +63,7 @@ def test_the_file_is_told_from_one_of_the_same_number_on_another_file_system(
     tmp_path: Path,
 ) -> None:
     within = (*NAMESPACE, "sh", "-ec", MOUNTS, str(tmp_path))
-    assert printed(*within, *python_code(ALIKE)) == "False"
+    assert printed(within, *python_code(ALIKE)) == "False"
 
 
 def test_a_writer_is_seen_out_of_a_container(tmp_path: Path) -> None:
@@ -65,7 +71,7 @@ def test_a_writer_is_seen_out_of_a_container(tmp_path: Path) -> None:
     store = tmp_path / "store.sqlite"
     within = (*NAMESPACE, "--pid", "--fork", "--mount-proc")
     with exclusive_in_thread(lock_of(store)):
-        assert printed(*within, *python_code(SEES, str(store))) == "True"
+        assert printed(within, *python_code(SEES, str(store))) == "True"
 
 
 def test_one_who_may_not_ask_takes_a_store_as_written(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@
     context.textBaseline = "middle";
     const dark = isDark() && !("printing" in document.documentElement.dataset);
     const colours = texts.map((text) => `hsl(${hue(text)} ${dark ? "35% 28%" : "60% 84%"})`);
-    const text = ink("--ink");
+    const text = ink("--ink"), accent = ink("--accent"), reference = ink("--reference");
     const each = width / (to - from);
     axis(width, height, each, text);
     lines.forEach((line, number) => {
@@ -63,7 +63,7 @@
         context.fillRect(left, top, Math.max(wide - 0.5, 0.5), ROW - 1);
         if (span === chosen || isMatch) {
           context.lineWidth = span === chosen ? 2 : 1;
-          context.strokeStyle = ink(span === chosen ? "--accent" : "--reference");
+          context.strokeStyle = span === chosen ? accent : reference;
           context.strokeRect(left, top + 0.5, Math.max(wide - 0.5, 1), ROW - 2);
         }
         if (wide > 24) label(texts[span[NAME]], Math.max(left, 0), Math.min(left + wide, width), top, text);
