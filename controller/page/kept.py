@@ -50,8 +50,8 @@ class _Making:
     """Held by the thread that makes a value, which others wait for."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    threads: int = 0
-    """Those that hold it or wait for it."""
+    askers: int = 0
+    """Threads that hold it or wait for it."""
 
 
 class Kept:
@@ -96,12 +96,12 @@ class Kept:
         """Be the only thread that makes a value; nothing is left when nobody waits for it."""
         with self._lock:
             making = self._making.setdefault(of, _Making())
-            making.threads += 1
+            making.askers += 1
         try:
             with making.lock:
                 yield
         finally:
             with self._lock:
-                making.threads -= 1
-                if not making.threads:
+                making.askers -= 1
+                if not making.askers:
                     del self._making[of]
