@@ -21,7 +21,7 @@ from controller.contracts.annotations import SweepAnnotations, TagRequest
 from controller.contracts.run import RunState
 from controller.contracts.sweep import Sweep
 from controller.contracts.wire import Submission
-from controller.runtime.sweeps import Sweeps
+from controller.runtime.sweeps import Sweeps, never_leased
 from controller.scheduling.lifecycle import Cancelled, Resumed
 
 THREADS: Final = 4
@@ -47,7 +47,11 @@ class Desk:
         """Held from reading the runs until they are queued."""
 
     async def submit(self, sweep: Sweep, user: str, *, again: bool) -> Submission:
-        """See Sweeps.submit."""
+        """Queue a sweep's runs, except those that it already has.
+
+        again: submit it as a new generation, measured anew; another user's sweep always is. Raises
+        SweepInvalid, NoMatchingDevice, NotAllowed, OverQuota.
+        """
         return await self._in_turn(user, partial(self._submit, sweep, user, again))
 
     async def sweep_status(self, sweep_id: str, user: str) -> SweepStatus:
@@ -55,11 +59,17 @@ class Desk:
         return await self._in_turn(user, partial(self._standing, sweep_id, user))
 
     async def cancel(self, sweep_id: str, user: str) -> int:
-        """See Sweeps.cancel."""
+        """Cancel a sweep's open runs; return their number.
+
+        Raises NotFound, NotAllowed, and UserError if the store cannot keep all changes.
+        """
         return await self._in_turn(user, partial(self._cancel, sweep_id, user))
 
     async def resume(self, sweep_id: str, user: str) -> int:
-        """See Sweeps.resume."""
+        """Queue a sweep's failed and cancelled runs again; return their number.
+
+        Raises NotFound, NotAllowed, OverQuota.
+        """
         return await self._in_turn(user, partial(self._resume, sweep_id, user))
 
     async def tag(self, sweep_id: str, user: str, request: TagRequest) -> SweepAnnotations:
@@ -119,7 +129,7 @@ class Desk:
             with sweeps.withheld(sweep_id, user):
                 ended = await self._in_thread(sweeps.resumable, sweep_id)
                 sweeps.require_room(sweep_id, ended, user)
-                waited = [run for run in ended if not run.attempts]
+                waited = never_leased(ended)
                 changed = await self._in_thread(sweeps.changed, waited, Resumed())
                 count = await _in_batches(sweeps.telling(changed))
                 return count + await _in_batches(sweeps.resuming(ended, changed))

@@ -1,6 +1,6 @@
-"""Users' calls about sweeps: submit, watch, cancel, resume.
+"""The steps of users' requests about sweeps: to submit, watch, cancel, resume.
 
-Slow calls are divided into steps, which `desk` runs without blocking the event loop.
+`desk` runs them in their order, the slow ones without blocking the event loop.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ BATCH: Final = 25
 """Runs that are changed at once."""
 MAX_ATTEMPTS: Final = 100
 """A run with this many attempts is not resumed: its record would only grow."""
+
+
+def never_leased(runs: Iterable[Run]) -> list[Run]:
+    """Return those of some runs that have had no attempt."""
+    return [run for run in runs if not run.attempts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +96,6 @@ class Sweeps:
             if record.submitted_at > clock.wall() - DAY_S:
                 at = clock.steady_at(record.submitted_at)
                 self._ledger.add(record.user, _least_size(record.sweep), at)
-
-    def submit(self, sweep: Sweep, *, user: str = ADMIN, again: bool = False) -> Submission:
-        """Queue a sweep's runs, except those that it already has.
-
-        again: submit it as a new generation, measured anew; another user's sweep always is. Raises
-        SweepInvalid, NoMatchingDevice, NotAllowed, OverQuota.
-        """
-        if known := self.known(sweep, user, again=again):
-            return known
-        cells = self.expansion(sweep, user)()
-        record = self.record(sweep, cells, user, again=again)
-        with self.taken(record):
-            new = self.keep(record, cells)
-        return self.queue(record, cells, new)
 
     # --- the steps of a submission -------------------------------------------------------------
 
@@ -212,29 +203,7 @@ class Sweeps:
         """Return what works out the waits of a sweep's runs; may be called in any thread."""
         return self._waits.of(sweep_id)
 
-    def cancel(self, sweep_id: str, user: str = ADMIN) -> int:
-        """Cancel a sweep's open runs; return their number.
-
-        Raises NotFound, NotAllowed, and UserError if the store cannot keep all changes.
-        """
-        with self.withheld(sweep_id, user):
-            changed = self.changed(self.waiting(sweep_id), Cancelled())
-            count = sum(self.telling(changed)) + sum(self.cancelling(sweep_id))
-        self.require_kept(sweep_id)
-        return count
-
-    def resume(self, sweep_id: str, user: str = ADMIN) -> int:
-        """Queue a sweep's failed and cancelled runs again; return their number.
-
-        Raises NotFound, NotAllowed, OverQuota.
-        """
-        with self.withheld(sweep_id, user):
-            ended = self.resumable(sweep_id)
-            self.require_room(sweep_id, ended, user)
-            changed = self.changed(_without_attempts(ended), Resumed())
-            return sum(self.telling(changed)) + sum(self.resuming(ended, changed))
-
-    # --- steps of both -------------------------------------------------------------------------
+    # --- the steps of cancelling and resuming --------------------------------------------------
 
     @contextmanager
     def withheld(self, sweep_id: str, user: str) -> Iterator[None]:
@@ -246,7 +215,7 @@ class Sweeps:
 
     def waiting(self, sweep_id: str) -> list[Run]:
         """Return the open runs of a sweep that were never leased."""
-        return _without_attempts(run for run in self._runs if run.sweep_id == sweep_id)
+        return never_leased(run for run in self._runs if run.sweep_id == sweep_id)
 
     def changed(self, runs: Sequence[Run], event: Cancelled | Resumed) -> list[Changed]:
         """Store the changes of never leased runs at once; may be called in any thread."""
@@ -344,10 +313,6 @@ def _identity(sweep: Sweep) -> str:
 def _least_size(sweep: Sweep) -> int:
     """Return the least size of a sweep in the store, whose cells are no longer known."""
     return size_of(sweep, (), most_cells(sweep) * sweep.repeats)
-
-
-def _without_attempts(runs: Iterable[Run]) -> list[Run]:
-    return [run for run in runs if not run.attempts]
 
 
 def _is_leased(run: Run) -> bool:

@@ -128,7 +128,7 @@ async def test_what_can_t_be_run_is_one_line_and_the_sweep_goes_on(
             await agent.connect(one.address)
         both = {phone.serial, arm64.serial}
         await until(lambda: farm.online().keys() >= both, "taken in")
-        farm.farm.sweeps.submit(sweep)
+        farm.submit(sweep)
         await until(lambda: all(r.state.terminal for r in farm.store.runs()), "ended")
         assert farm.online().keys() >= both, "it was not the phones' fault"
     await end_server(agent)

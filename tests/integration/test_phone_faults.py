@@ -184,7 +184,7 @@ async def test_a_fault_at_a_moment(
         await until(lambda: flagship.serial in farm.online(), "taken in")
         if case.moment == "push":
             await forget_workload(agent, flagship)
-        farm.farm.sweeps.submit(sweep(f'device == "{flagship.serial}"'))
+        farm.submit(sweep(f'device == "{flagship.serial}"'))
         if case.kind:
             await until(lambda: bool(online), "the first attempt has failed")
             assert case.heals or len(farm.only_run().attempts) == 1, "it waits for the phone"
@@ -235,7 +235,7 @@ async def test_what_one_phone_has_failed_another_does(
             for phone in (flagship, old):
                 await agent.connect(phone.address)
                 await until(lambda: phone.serial in farm.online(), "taken in")  # noqa: B023
-            farm.farm.sweeps.submit(sweep('kind == "android"'))
+            farm.submit(sweep('kind == "android"'))
             await until(lambda: farm.only_run().state.terminal, "the run has ended")
             await set_faults(flagship)
     attempts = [(a.device_id, a.state) for a in farm.only_run().attempts]

@@ -169,7 +169,7 @@ async def test_a_phone_moved_to_another_host_takes_its_run_along(
         injection.inject = move
         await one.connect(proxy.address)
         await shown(farm, one, phone, DeviceState.READY)
-        farm.farm.sweeps.submit(sweep(f'device == "{phone.serial}"'))
+        farm.submit(sweep(f'device == "{phone.serial}"'))
         await until(lambda: "gone" in took, "it was unplugged in its run")
         took["moved"] = await shown(farm, other, phone, DeviceState.BUSY, "host-2")
         await until(lambda: farm.only_run().state.terminal, "the run has ended")
@@ -205,7 +205,7 @@ async def test_no_run_meets_what_a_host_that_has_fallen_silent_runs(
             injection.left = running_on(phone)
             proxy.silence()
             one.link.faults = dict.fromkeys(SAYINGS, [ControllerAway()] * 10_000)
-            farm.farm.sweeps.submit(wanted.model_copy(update={"name": "first", "priority": 5}))
+            farm.submit(wanted.model_copy(update={"name": "first", "priority": 5}))
             silent.set()
 
         def begun_again() -> bool:
@@ -216,7 +216,7 @@ async def test_no_run_meets_what_a_host_that_has_fallen_silent_runs(
         injection.inject = fall_silent
         await one.connect(proxy.address)
         await shown(farm, one, phone, DeviceState.READY)
-        farm.farm.sweeps.submit(wanted)
+        farm.submit(wanted)
         await silent.wait()
         await other.connect(phone.address)
         await until(begun_again, "the other run has begun")
@@ -260,7 +260,7 @@ async def test_a_run_that_was_got_ready_does_not_begin_beside_another_host_s(
         injection.inject = lose_the_controller
         await one.connect(phone.address)
         await shown(farm, one, phone, DeviceState.READY)
-        farm.farm.sweeps.submit(sweep(f'device == "{phone.serial}"'))
+        farm.submit(sweep(f'device == "{phone.serial}"'))
         await cut.wait()
         await other.connect(phone.address)
         await until(ended, "the other's run has ended")
@@ -284,7 +284,7 @@ async def test_a_cancelled_run_has_soon_ended_on_the_phone(
 
     async def cancel() -> None:
         injection.left = running_on(phone)
-        assert farm.farm.sweeps.cancel(sweep_ids[0]) == 1
+        assert farm.cancel(sweep_ids[0]) == 1
         cancelled.set()
 
     injection.inject = cancel
@@ -293,12 +293,12 @@ async def test_a_cancelled_run_has_soon_ended_on_the_phone(
     ) as agent:
         await agent.connect(phone.address)
         await shown(farm, agent, phone, DeviceState.READY)
-        sweep_ids.append(farm.farm.sweeps.submit(sweep(f'device == "{phone.serial}"')).sweep_id)
+        sweep_ids.append(farm.submit(sweep(f'device == "{phone.serial}"')).sweep_id)
         await cancelled.wait()
         began = time.monotonic()
         await until(lambda: not running_on(phone), "nothing of it runs on the phone")
         took = time.monotonic() - began
-        assert farm.farm.sweeps.resume(sweep_ids[0]) == 1
+        assert farm.resume(sweep_ids[0]) == 1
         await until(lambda: farm.only_run().state is RunState.DONE, "resumed, it is done")
     assert injection.left
     figure("seconds until a cancelled run has ended on its phone", took, "5")

@@ -44,6 +44,7 @@ from controller.platform.atomic import write_private
 from controller.runtime.access import Access
 from controller.runtime.api import MAX_STREAMS, ApiOptions, serve_api, url_of
 from controller.runtime.client import TOKEN_VARIABLE, FarmClient
+from controller.runtime.desk import Desk
 from controller.runtime.farm import Farm
 from controller.runtime.feed import Feed
 from controller.runtime.home import Home
@@ -137,7 +138,7 @@ async def attacked_api(
     feed = Feed()
     box.on_event = feed.publish
     box.farm.register(builders.registration())
-    sweep_id = box.farm.sweeps.submit(builders.sweep(), user="admin").sweep_id
+    sweep_id = box.submit(builders.sweep(), user="admin").sweep_id
     access = Access(box.store, TOKEN, box.clock)
     options = ApiOptions(access=access, metrics_token="-", port=0, head_timeout_s=head_timeout_s)
     server = await serve_api(box.farm, feed, list, options)
@@ -308,7 +309,7 @@ async def test_what_is_served_to_a_token_is_not_dropped(tmp_path: Path) -> None:
                     lambda: open_connections(attacked.server) == most, "the oldest are dropped"
                 )
             assert attacked.farm
-            attacked.farm.sweeps.cancel(attacked.path.rpartition("/")[2], "admin")
+            await Desk(attacked.farm.sweeps).cancel(attacked.path.rpartition("/")[2], "admin")
             for one in watching:
                 assert b'"cancelled"' in await one.content.readline()
                 one.close()

@@ -122,7 +122,7 @@ def test_commands_show_what_a_store_holds(
     harmless = builders.registration()
     known = harmless.devices[0].model_copy(update={"facts": {"model": IN_FACTS}})
     box.farm.register(harmless.model_copy(update={"devices": (known,)}))
-    box.farm.sweeps.submit(builders.sweep())
+    box.submit(builders.sweep())
     (job,) = box.ask().run
     message = HOSTILE + "\nbenchfarm: all is well"
     failure = builders.failure(Blame.WORKLOAD).model_copy(update={"message": message})

@@ -12,11 +12,12 @@ from controller.contracts.wire import AttemptRef, Exchange, HeldUp, Orders, Repo
 from controller.runtime.farm import Farm, FarmSettings
 from controller.store.sqlite import SqliteStore
 from tests.support import builders
+from tests.support.users import FarmOfUsers
 
 TTL_S = FarmSettings().lease_ttl_s
 
 
-class FarmBox:
+class FarmBox(FarmOfUsers):
     """What a controller is made of, without Ray."""
 
     def __init__(

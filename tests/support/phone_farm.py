@@ -40,6 +40,7 @@ from controller.store.sqlite import SqliteStore
 from tests.support import builders
 from tests.support.forked_cli import forked
 from tests.support.memory_link import MemoryLink
+from tests.support.users import FarmOfUsers
 from tests.support.virtual_phone import RunningPhone
 from tests.support.waiting import until
 
@@ -48,7 +49,7 @@ CLEAN_UP_S, PATIENCE_OF_SYNC_S, RETURN_S = 4.0, 8.0, 1.0
 payload, may need seconds for what the adb server has buffered of a file."""
 
 
-class LoopFarm:
+class LoopFarm(FarmOfUsers):
     """A Farm on a real store, by the real clock."""
 
     def __init__(self, home: Home, settings: FarmSettings | None = None) -> None:

@@ -29,6 +29,7 @@ from controller.contracts.errors import (
     UnknownAttempt,
     VersionMismatch,
 )
+from controller.contracts.records import ADMIN
 from controller.contracts.result import Blame, Failure, Outcome
 from controller.contracts.run import AttemptState, RunState
 from controller.contracts.wire import (
@@ -38,6 +39,7 @@ from controller.contracts.wire import (
     WorkerSpec,
 )
 from controller.metrics.names import RUN_PROGRESS
+from controller.runtime.desk import Desk
 from tests.support import builders
 from tests.support.farm import TTL_S, FarmBox
 from tests.support.memory_link import MemoryLink
@@ -131,7 +133,7 @@ async def serving(
 async def first_job(link: MemoryLink, bench: Bench, agent: HostAgent) -> WorkerSpec:
     """Submit a sweep of one run and wait until the agent has started it."""
     await agent.registered.wait()
-    link.box.farm.sweeps.submit(builders.sweep())
+    await Desk(link.box.farm.sweeps).submit(builders.sweep(), ADMIN, again=False)
     return await bench.started.get()
 
 
@@ -169,7 +171,7 @@ async def test_goes_on_to_the_next_run(box: FarmBox, tmp_path: Path) -> None:
     link, bench = MemoryLink(box), Bench()
     async with serving(link, bench, tmp_path) as agent:
         await agent.registered.wait()
-        box.farm.sweeps.submit(builders.sweep(repeats=3))
+        box.submit(builders.sweep(repeats=3))
         for _ in range(3):
             ref = (await bench.started.get()).job.ref
             bench.running[ref].set_result(builders.result())
@@ -364,9 +366,9 @@ async def test_stops_what_is_cancelled_and_says_nothing_about_it(
     link, bench = MemoryLink(box), Bench()
     async with serving(link, bench, tmp_path) as agent:
         spec = await first_job(link, bench, agent)
-        box.farm.sweeps.cancel(box.run(spec.job.ref.run_id).sweep_id)
+        box.cancel(box.run(spec.job.ref.run_id).sweep_id)
         assert await bench.ended.get() == spec.job.ref
-        box.farm.sweeps.submit(builders.sweep(), again=True)
+        box.submit(builders.sweep(), again=True)
         assert (await bench.started.get()).job.ref != spec.job.ref
     assert "report" not in link.said
 
@@ -378,7 +380,7 @@ async def test_a_worker_that_is_slow_to_end_is_stopped_only_once(
     async with serving(link, bench, tmp_path) as agent:
         spec = await first_job(link, bench, agent)
         bench.dying.clear()
-        box.farm.sweeps.cancel(box.run(spec.job.ref.run_id).sweep_id)
+        box.cancel(box.run(spec.job.ref.run_id).sweep_id)
         asked = link.said.count("exchange")
         while link.said.count("exchange") < asked + 5:
             await asyncio.sleep(0)
@@ -395,7 +397,7 @@ async def test_an_outcome_on_its_way_is_not_stopped(box: FarmBox, tmp_path: Path
         bench.running[spec.job.ref].set_result(builders.result())
         while "report" not in link.said:
             await asyncio.sleep(0)
-        box.farm.sweeps.cancel(box.run(spec.job.ref.run_id).sweep_id)
+        box.cancel(box.run(spec.job.ref.run_id).sweep_id)
         asked = link.said.count("exchange")
         while link.said.count("exchange") < asked + 3:
             await asyncio.sleep(0)
@@ -561,7 +563,7 @@ async def test_an_order_for_a_device_it_lacks_is_answered(box: FarmBox, tmp_path
         await agent.registered.wait()
         both = builders.registration(None, builders.cpu("cpu-9", cores=frozenset({9})))
         box.farm.register(both)
-        box.farm.sweeps.submit(builders.sweep(devices="device == cpu-9"))
+        box.submit(builders.sweep(devices="device == cpu-9"))
         report = await link.reported.get()
     assert isinstance(report.outcome, Failure)
     assert "cpu-9" in report.outcome.message
@@ -577,7 +579,7 @@ async def test_an_order_for_a_device_that_has_just_left_waits_until_it_is_back(
         await agent.announce([builders.cpu(), ninth])
         await agent.announce([builders.cpu()])
         box.farm.register(builders.registration(None, ninth))  # it has not heard of that yet
-        box.farm.sweeps.submit(builders.sweep(devices="device == cpu-9"))
+        box.submit(builders.sweep(devices="device == cpu-9"))
         (run,) = [run.run_id for run in box.store.runs()]
         asked = link.said.count("exchange")
         while link.said.count("exchange") < asked + 3:
@@ -677,7 +679,7 @@ async def test_a_run_is_live_from_its_first_progress_to_its_end(
             assert live(metrics) == [done / 4]
         link.gate.clear()  # gone at its end, not when the controller has heard of it
         if stopped:
-            box.farm.sweeps.cancel(box.run(spec.job.ref.run_id).sweep_id)
+            box.cancel(box.run(spec.job.ref.run_id).sweep_id)
             link.poke()
         else:
             bench.running[spec.job.ref].set_result(builders.result())
@@ -737,7 +739,7 @@ async def test_a_draining_agent_finishes_what_it_has_and_takes_no_more(
     life = asyncio.create_task(agent.serve())
     async with asyncio.timeout(PATIENCE_S):
         spec = await first_job(link, bench, agent)
-        submitted = box.farm.sweeps.submit(builders.sweep(), again=True)
+        submitted = box.submit(builders.sweep(), again=True)
         link.faults["register"] = [ControllerAway()]  # it is told at the next opportunity
         await agent.drain()
         while box.farm.state().devices[0].online:

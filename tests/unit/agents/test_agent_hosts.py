@@ -44,7 +44,7 @@ async def test_only_the_lead_tells_of_progress_and_files_and_waits_for_the_other
     lives = [asyncio.create_task(agent.serve()) for agent in agents]
     for agent in agents:
         await agent.registered.wait()
-    sweep_id = box.farm.sweeps.submit(builders.sweep(knobs={"ranks": 2, "hosts": 2})).sweep_id
+    sweep_id = box.submit(builders.sweep(knobs={"ranks": 2, "hosts": 2})).sweep_id
     specs = {host: await benches[host].started.get() for host in HOSTS}
     (lead,) = (host for host, spec in specs.items() if spec.job.leads)
     (other,) = {*HOSTS} - {lead}

@@ -27,7 +27,7 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarmBox]:
             id="phone-1", kind=DeviceKind.ANDROID, virtual=True, facts={"fingerprint": build}
         )
         box.farm.register(builders.registration(None, phone))
-        box.farm.sweeps.submit(builders.sweep(stack="litert"), again=True)
+        box.submit(builders.sweep(stack="litert"), again=True)
         (job,) = box.ask().run
         told = {"fingerprint": build, "graph_nodes": 4, "delegated_nodes": taken}
         box.clock.now += 1

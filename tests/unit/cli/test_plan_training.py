@@ -31,9 +31,7 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarmBox]:
     box.farm.register(builders.registration())
     knobs = {"batch_size": [2, 4], "image_size": 256}
     sweep = {"workload": "retinanet_resnext50", "stack": "torch", "scenario": "training"}
-    box.farm.sweeps.submit(
-        Sweep.model_validate({"name": "it", **sweep, "knobs": knobs}), again=True
-    )
+    box.submit(Sweep.model_validate({"name": "it", **sweep, "knobs": knobs}), again=True)
     for step_s in (0.5, 0.75):
         (job,) = box.ask().run
         box.clock.now += 1
@@ -111,7 +109,7 @@ def trained(box: FarmBox, name: str, *batches: int) -> None:
     """Train to the target at some batches, each for 100 steps."""
     named = {"name": name, "workload": OVERFIT, "stack": "torch", "scenario": "training_quality"}
     sweep = {**named, "knobs": {"batch_size": list(batches)}}
-    box.farm.sweeps.submit(Sweep.model_validate(sweep), again=True)
+    box.submit(Sweep.model_validate(sweep), again=True)
     for _ in batches:
         (job,) = box.ask().run
         box.clock.now += 1
@@ -141,7 +139,7 @@ def test_a_training_with_another_value_of_a_knob_left_out_is_not_beside(box: Far
     for flush in (False, True):
         knobs = {"batch_size": 2, "flush_denormals": flush}
         sweep = Sweep.model_validate({"name": f"flush-{flush:d}", **cell, "knobs": knobs})
-        box.farm.sweeps.submit(sweep, again=True)
+        box.submit(sweep, again=True)
         (job,) = box.ask().run
         box.clock.now += 1
         box.report(job.ref, builders.result(0.5))

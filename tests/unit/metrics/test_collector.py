@@ -99,9 +99,7 @@ def measured(top1: float | None = None, validity: Validity = Validity.VALID) -> 
 def measure(box: FarmBox, *results: Result) -> None:
     """Submit a run for each result, profiled if it has a profile, and hand it in."""
     for result in results:
-        box.farm.sweeps.submit(
-            builders.sweep(profile=result.profile is not None or None), again=True
-        )
+        box.submit(builders.sweep(profile=result.profile is not None or None), again=True)
         (job,) = box.ask().run
         box.report(job.ref, result)
         box.clock.now += 1
@@ -110,7 +108,7 @@ def measure(box: FarmBox, *results: Result) -> None:
 def test_agents_and_devices_with_their_states(box: FarmBox) -> None:
     server = builders.cpu(facts={"cpu_model": "Xeon"})
     box.farm.register(builders.registration(None, server, PHONE, builders.cpu("cpu-9")))
-    box.farm.sweeps.submit(builders.sweep(devices='device == "cpu-1"'))
+    box.submit(builders.sweep(devices='device == "cpu-1"'))
     shown = show(box)
     assert shown["benchfarm_agent_up"] == {("host-1",): 1}
     assert shown["benchfarm_device_info"] == {
@@ -150,7 +148,7 @@ def test_an_agent_that_a_person_keeps_from_runs(box: FarmBox, hold: str) -> None
 def test_the_queue_and_how_long_its_oldest_run_waits(box: FarmBox) -> None:
     box.farm.register(builders.registration())
     assert show(box)["benchfarm_queue_oldest_seconds"] == {(): 0}
-    box.farm.sweeps.submit(builders.sweep(repeats=3))
+    box.submit(builders.sweep(repeats=3))
     box.clock.now += 7
     shown = show(box)
     assert shown["benchfarm_runs_queued"] == {(): 2}
@@ -161,7 +159,7 @@ def test_the_queue_and_how_long_its_oldest_run_waits(box: FarmBox) -> None:
 
 def test_a_run_that_comes_back_waits_since_then(box: FarmBox) -> None:
     box.farm.register(builders.registration())
-    box.farm.sweeps.submit(builders.sweep())
+    box.submit(builders.sweep())
     box.wait(TTL_S)  # its lease and its agent are gone
     box.clock.now += 4
     assert show(box)["benchfarm_queue_oldest_seconds"] == {(): 4}
@@ -169,10 +167,10 @@ def test_a_run_that_comes_back_waits_since_then(box: FarmBox) -> None:
 
 def test_a_run_that_was_resumed_waits_since_then(box: FarmBox) -> None:
     box.farm.register(builders.registration())
-    sweep_id = box.farm.sweeps.submit(builders.sweep()).sweep_id
-    box.farm.sweeps.cancel(sweep_id)
+    sweep_id = box.submit(builders.sweep()).sweep_id
+    box.cancel(sweep_id)
     box.wait(3600.0)
-    box.farm.sweeps.resume(sweep_id)
+    box.resume(sweep_id)
     assert show(box)["benchfarm_queue_oldest_seconds"] == {(): 0}
     box.restart()
     box.clock.now += 5
@@ -247,7 +245,7 @@ def test_a_rename_changes_the_info_of_a_device_and_no_other_series(box: FarmBox)
 def test_unlike_work_replaces_no_result_and_is_named(box: FarmBox) -> None:
     box.farm.register(builders.registration())
     for batch_size in (2, 4):
-        box.farm.sweeps.submit(builders.sweep(knobs={"batch_size": batch_size}))
+        box.submit(builders.sweep(knobs={"batch_size": batch_size}))
         (job,) = box.ask().run
         box.report(job.ref, measured())
     shown = show(box)
@@ -263,7 +261,7 @@ def test_work_of_a_virtual_device_is_no_real_ones(box: FarmBox) -> None:
     virtual = builders.cpu("cpu-2").model_copy(update={"virtual": True})
     box.farm.register(builders.registration(None, builders.cpu(), virtual))
     for name in ("cpu-1", "cpu-2"):
-        box.farm.sweeps.submit(builders.sweep(devices=f'device == "{name}"'))
+        box.submit(builders.sweep(devices=f'device == "{name}"'))
         (job,) = box.ask().run
         box.report(job.ref, measured())
     shown = show(box)
@@ -280,7 +278,7 @@ def test_repeats_of_a_sweep_give_a_median_and_an_interval(
     metrics = FarmMetrics(catalog(), [])
     box.observe = metrics.observe
     box.farm.register(builders.registration())
-    box.farm.sweeps.submit(builders.sweep(repeats=3))
+    box.submit(builders.sweep(repeats=3))
     for value in (0.25, 0.255, 0.26):
         (job,) = box.ask().run
         step = {"step_time": Measurement(value=value, unit=Unit.SECONDS)}
@@ -392,7 +390,7 @@ def test_what_the_recording_rules_divide_by(box: FarmBox) -> None:
     box.farm.register(builders.registration(None, builders.cpu(), builders.cpu("cpu-2")))
     for name, precision in (("cpu-1", "fp32"), ("cpu-2", "fp32"), ("cpu-2", "bf16")):
         sweep = builders.sweep(devices=f'device == "{name}"', knobs={"precision": precision})
-        box.farm.sweeps.submit(sweep)
+        box.submit(sweep)
         (job,) = box.ask().run
         box.report(job.ref, measured())
     shown = show(box)
@@ -411,7 +409,7 @@ def test_events_show_what_the_store_would(box: FarmBox) -> None:
     box.farm.register(builders.registration())
     bf16 = builders.sweep(knobs={"precision": "bf16"})
     measure(box, measured(0.8), measured(0.9), measured(0.5, Validity.INVALID))
-    box.farm.sweeps.submit(bf16)
+    box.submit(bf16)
     (job,) = box.ask().run
     box.report(job.ref, builders.failure())
     state = box.farm.state()

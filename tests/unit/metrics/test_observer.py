@@ -51,7 +51,7 @@ def test_every_ending_is_exported_before_it_occurs(observer: Observer) -> None:
 
 
 def test_attempts_are_counted_by_how_they_ended(box: FarmBox, observer: Observer) -> None:
-    box.farm.sweeps.submit(builders.sweep(repeats=2))
+    box.submit(builders.sweep(repeats=2))
     (job,) = box.ask().run
     box.report(job.ref, builders.failure(Blame.DEVICE))
     (job,) = box.ask().run
@@ -69,7 +69,7 @@ def test_attempts_are_counted_by_how_they_ended(box: FarmBox, observer: Observer
 def test_a_lost_attempt_is_counted_once_though_its_result_comes_late(
     box: FarmBox, observer: Observer
 ) -> None:
-    box.farm.sweeps.submit(builders.sweep())
+    box.submit(builders.sweep())
     (job,) = box.ask().run
     box.wait(TTL_S)
     box.report(job.ref, builders.result())
@@ -79,13 +79,13 @@ def test_a_lost_attempt_is_counted_once_though_its_result_comes_late(
 def test_a_cancelled_attempt_is_counted_and_a_cancelled_wait_is_not(
     box: FarmBox, observer: Observer
 ) -> None:
-    submission = box.farm.sweeps.submit(builders.sweep(repeats=3))
-    box.farm.sweeps.cancel(submission.sweep_id)
+    submission = box.submit(builders.sweep(repeats=3))
+    box.cancel(submission.sweep_id)
     assert endings(observer) == {("cancelled", "none"): 1}
 
 
 def test_a_duration_has_an_exemplar_that_names_its_run(box: FarmBox, observer: Observer) -> None:
-    box.farm.sweeps.submit(builders.sweep())
+    box.submit(builders.sweep())
     (job,) = box.ask().run
     box.clock.now += 7
     box.report(job.ref, builders.result())
@@ -100,7 +100,7 @@ def test_a_duration_has_an_exemplar_that_names_its_run(box: FarmBox, observer: O
 
 
 def test_dispatch_is_the_wait_of_each_attempt(box: FarmBox, observer: Observer) -> None:
-    box.farm.sweeps.submit(builders.sweep(repeats=2))  # one starts at once
+    box.submit(builders.sweep(repeats=2))  # one starts at once
     box.clock.now += 20
     (job,) = box.ask().run
     box.report(job.ref, builders.result())  # now the other

@@ -34,7 +34,7 @@ class Box(FarmBox):
         self.artefacts = FolderArtefacts(self.folder, room_bytes=0)
         self.pinned: Collection[str] | None = frozenset()
         self.farm.register(builders.registration())
-        self.farm.sweeps.submit(builders.sweep())
+        self.submit(builders.sweep())
         (job,) = self.ask().run
         self.ref = job.ref
         self.host = builders.agent().host

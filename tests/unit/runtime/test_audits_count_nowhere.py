@@ -73,7 +73,7 @@ def box(tmp_path: Path, metrics: FarmMetrics) -> Iterator[FarmBox]:
     box.restart()
     box.observe = metrics.observe
     box.farm.register(builders.registration(None, CPU))
-    box.farm.sweeps.submit(sweep(knobs={AUDIT: ("none", *map(str, AuditCheck))}))
+    box.submit(sweep(knobs={AUDIT: ("none", *map(str, AuditCheck))}))
     for _ in range(4):
         (job,) = box.ask().run
         box.clock.now += 1

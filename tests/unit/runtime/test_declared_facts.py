@@ -48,7 +48,7 @@ def test_a_failure_stays_what_it_is() -> None:
 def test_the_farm_stores_it_as_invalid(tmp_path: Path) -> None:
     box = FarmBox(tmp_path / "store.sqlite")
     box.farm.register(builders.registration(None, builders.cpu("cpu-1")))
-    box.farm.sweeps.submit(builders.sweep(repeats=2))
+    box.submit(builders.sweep(repeats=2))
     for environment in ({"threads": 2}, {"threads": 2, "my_fact": 1}):
         (job,) = box.ask().run
         box.report(job.ref, builders.result().model_copy(update={"environment": environment}))

@@ -76,7 +76,7 @@ def known(box: FarmBox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sweep of another user."""
     with monkeypatch.context() as patched:
         patched.setattr(Sweep, "sweep_id", lambda *_: "known-1")
-        box.farm.sweeps.submit(builders.sweep(name="known"), user="ben")
+        box.submit(builders.sweep(name="known"), user="ben")
 
 
 @pytest.mark.usefixtures("known")
@@ -105,8 +105,8 @@ async def test_a_sweep_is_stored_while_others_are_answered(
 async def test_runs_are_read_to_be_resumed_while_others_are_answered(
     box: FarmBox, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sweep_id = box.farm.sweeps.submit(builders.sweep(), user="ann").sweep_id
-    box.farm.sweeps.cancel(sweep_id, "ann")
+    sweep_id = box.submit(builders.sweep(), user="ann").sweep_id
+    box.cancel(sweep_id, "ann")
     held = Held(box.store.runs)
     monkeypatch.setattr(box.store, "runs", held)
     asked = asyncio.create_task(desk.resume(sweep_id, "ann"))
@@ -154,9 +154,9 @@ async def test_many_runs_are_changed_at_one_go_in_a_thread_and_told_of_batch_by_
 async def test_no_run_is_leased_while_its_sweep_is_being_changed(
     box: FarmBox, desk: Desk, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    sweep_id = box.farm.sweeps.submit(builders.sweep(repeats=4), user="ann").sweep_id
+    sweep_id = box.submit(builders.sweep(repeats=4), user="ann").sweep_id
     if verb == "resume":
-        box.farm.sweeps.cancel(sweep_id, "ann")
+        box.cancel(sweep_id, "ann")
     held = Held(box.store.save_runs)
     monkeypatch.setattr(box.store, "save_runs", held)
     asked = asyncio.create_task(getattr(desk, verb)(sweep_id, "ann"))
@@ -164,7 +164,7 @@ async def test_no_run_is_leased_while_its_sweep_is_being_changed(
         while not held.begun.is_set():
             await asyncio.sleep(0)
     monkeypatch.undo()
-    box.farm.sweeps.cancel("known-1")  # frees the device, and looks for another run
+    box.cancel("known-1")  # frees the device, and looks for another run
     of_ann = [run for run in box.farm.state().open_runs if run.sweep_id == sweep_id]
     assert not any(run.lease for run in of_ann)
     held.answered.set()
@@ -241,12 +241,12 @@ def test_an_id_that_two_sweeps_have_gives_neither_of_them_to_the_other(
     box: FarmBox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Sweep, "sweep_id", lambda self, generation: f"{self.name}-{generation}")
-    ann = box.farm.sweeps.submit(builders.sweep(), user="ann")
-    eve = box.farm.sweeps.submit(builders.sweep(repeats=2), user="eve")
+    ann = box.submit(builders.sweep(), user="ann")
+    eve = box.submit(builders.sweep(repeats=2), user="eve")
     assert (ann.sweep_id, eve.sweep_id) == ("demo-1", "demo-2")
     with pytest.raises(NotAllowed):
-        box.farm.sweeps.cancel(ann.sweep_id, "eve")
-    assert box.farm.sweeps.submit(builders.sweep(repeats=2), user="eve").known_runs == 2
+        box.cancel(ann.sweep_id, "eve")
+    assert box.submit(builders.sweep(repeats=2), user="eve").known_runs == 2
 
 
 # --- what a user may take --------------------------------------------------------------------
@@ -264,7 +264,7 @@ def limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarmBox
 
 
 def test_a_user_has_so_many_open_runs_and_others_as_many(limited: FarmBox) -> None:
-    submit = limited.farm.sweeps.submit
+    submit = limited.submit
     first = submit(builders.sweep(repeats=6), user="ann")
     with pytest.raises(OverQuota, match=r"ann has 6 open runs; 5 more would exceed 10\. Wait"):
         submit(builders.sweep(name="more", repeats=5), user="ann")
@@ -272,10 +272,10 @@ def test_a_user_has_so_many_open_runs_and_others_as_many(limited: FarmBox) -> No
     submit(builders.sweep(name="more", repeats=4), user="ann")
     submit(builders.sweep(name="more", repeats=10), user="ben")
     submit(builders.sweep(name="more", repeats=200), user="admin")
-    limited.farm.sweeps.cancel(first.sweep_id, "ann")
+    limited.cancel(first.sweep_id, "ann")
     submit(builders.sweep(name="again", repeats=6), user="ann")
     with pytest.raises(OverQuota, match="cannot resume sweep"):
-        limited.farm.sweeps.resume(first.sweep_id, "ann")
+        limited.resume(first.sweep_id, "ann")
 
 
 def test_a_user_has_so_much_stored_in_a_day_whatever_becomes_of_it(limited: FarmBox) -> None:
@@ -284,40 +284,40 @@ def test_a_user_has_so_much_stored_in_a_day_whatever_becomes_of_it(limited: Farm
     def submit_and_cancel() -> None:
         while len(submitted) < 1000:
             sweep = builders.sweep(name=f"s{len(submitted)}", repeats=5)
-            submitted.append(limited.farm.sweeps.submit(sweep, user="ann").sweep_id)
-            limited.farm.sweeps.cancel(submitted[-1], "ann")
+            submitted.append(limited.submit(sweep, user="ann").sweep_id)
+            limited.cancel(submitted[-1], "ann")
 
     with pytest.raises(OverQuota, match=r"in a day; .* \(`benchfarm up --user-bytes`"):
         submit_and_cancel()
     assert 4 <= len(submitted) <= 20
     limited.clock.now += DAY_S / 2
     limited.restart()
-    limited.farm.sweeps.submit(builders.sweep(repeats=5), user="ben")
+    limited.submit(builders.sweep(repeats=5), user="ben")
     with pytest.raises(OverQuota):
-        limited.farm.sweeps.submit(builders.sweep(name="large", repeats=10), user="ann")
+        limited.submit(builders.sweep(name="large", repeats=10), user="ann")
     limited.clock.now += DAY_S / 2
-    limited.farm.sweeps.submit(builders.sweep(repeats=5), user="ann")
+    limited.submit(builders.sweep(repeats=5), user="ann")
 
 
 def test_a_user_s_open_runs_have_so_many_selectors(box: FarmBox) -> None:
     most = limits.MAX_SELECTORS
     for first in range(0, MAX_OPEN_SELECTORS - most, most):
         devices = [f"any or cores > {n}" for n in range(first, first + most)]
-        box.farm.sweeps.submit(builders.sweep(devices=devices), user="ann")
+        box.submit(builders.sweep(devices=devices), user="ann")
     devices = [f"any or cores > {MAX_OPEN_SELECTORS + n}" for n in range(most)]
     with pytest.raises(OverQuota, match="different selectors"):
-        box.farm.sweeps.submit(builders.sweep(devices=devices), user="ann")
+        box.submit(builders.sweep(devices=devices), user="ann")
 
 
 def test_a_run_is_not_resumed_for_ever(tmp_path: Path) -> None:
     box = FarmBox(tmp_path / "store.sqlite", settings=FarmSettings(max_attempts=3))
     box.farm.register(builders.registration())
-    sweep_id = box.farm.sweeps.submit(builders.sweep(), user="ann").sweep_id
+    sweep_id = box.submit(builders.sweep(), user="ann").sweep_id
     for _ in range(2):
-        assert box.farm.sweeps.cancel(sweep_id, "ann") == 1
-        assert box.farm.sweeps.resume(sweep_id, "ann") == 1
-    assert box.farm.sweeps.cancel(sweep_id, "ann") == 1
-    assert box.farm.sweeps.resume(sweep_id, "ann") == 0
+        assert box.cancel(sweep_id, "ann") == 1
+        assert box.resume(sweep_id, "ann") == 1
+    assert box.cancel(sweep_id, "ann") == 1
+    assert box.resume(sweep_id, "ann") == 0
     box.close()
 
 
@@ -326,7 +326,7 @@ def test_what_a_sweep_has_on_each_device_is_limited_too(tmp_path: Path) -> None:
     cpus = [builders.cpu(f"cpu-{n}") for n in range(11)]
     box.farm.register(builders.registration(None, *cpus))
     with pytest.raises(SweepInvalid, match="the limit is 10000"):
-        box.farm.sweeps.submit(builders.sweep(run_on="each", repeats=1000), user="ann")
+        box.submit(builders.sweep(run_on="each", repeats=1000), user="ann")
     box.close()
 
 
@@ -346,7 +346,7 @@ def test_a_sweep_takes_of_the_store_what_it_is_counted_for(
     sweeps = [builders.sweep(name=f"s{n}", **SHAPES[shape]) for n in range(5)]
     before = _size(tmp_path / "store.sqlite")
     for sweep in sweeps:
-        box.farm.sweeps.submit(sweep, user="ann")
+        box.submit(sweep, user="ann")
     grown = _size(tmp_path / "store.sqlite") - before
     runs = len(box.farm.state().open_runs)
     cells = cells_of(sweeps[0], builders.catalog())

@@ -100,7 +100,7 @@ def test_no_agent_names_its_devices_and_no_phone_takes_a_given_name_as_its_id(
 def test_a_device_that_is_there_or_has_a_run_is_not_forgotten(box: FarmBox) -> None:
     with pytest.raises(UserError, match=r"it is online: agent host-1 has it\. Disconnect it"):
         forget(box, LEFT)
-    box.farm.sweeps.submit(builders.sweep(devices=(f'device == "{LEFT.id}"',)))
+    box.submit(builders.sweep(devices=(f'device == "{LEFT.id}"',)))
     leave(box, LEFT)
     with pytest.raises(UserError, match=r"run \w+ is leased to it\. Wait until it has ended, or"):
         forget(box, LEFT)
@@ -108,7 +108,7 @@ def test_a_device_that_is_there_or_has_a_run_is_not_forgotten(box: FarmBox) -> N
 
 
 def test_a_forgotten_device_is_gone_keeps_its_results_and_comes_back_as_new(box: FarmBox) -> None:
-    sweep_id = box.farm.sweeps.submit(builders.sweep(devices=(f'device == "{LEFT.id}"',))).sweep_id
+    sweep_id = box.submit(builders.sweep(devices=(f'device == "{LEFT.id}"',))).sweep_id
     box.report(box.ask().run[0].ref, builders.result())
     rename(box, LEFT, "left")
     box.farm.apply_event(LEFT.id, Labelled({"rack": "b"}), "admin", "labelled")
@@ -141,7 +141,7 @@ def test_a_forgotten_id_keeps_its_kind(box: FarmBox) -> None:
 
 
 def test_a_lost_device_is_forgotten_once_its_leases_have_ended(box: FarmBox) -> None:
-    box.farm.sweeps.submit(builders.sweep(devices=(f'device == "{LEFT.id}"',)))
+    box.submit(builders.sweep(devices=(f'device == "{LEFT.id}"',)))
     box.wait(TTL_S)
     forget(box, LEFT)
     assert stored(box) == [PHONE.id, RIGHT.id]

@@ -41,7 +41,7 @@ def state(box: FarmBox, device: str = "cpu-1") -> DeviceState:
 
 
 def submit(box: FarmBox, **changes: object) -> None:
-    box.farm.sweeps.submit(builders.sweep(**changes))
+    box.submit(builders.sweep(**changes))
 
 
 def again(box: FarmBox, *devices: Device, incarnation: str = "second") -> None:

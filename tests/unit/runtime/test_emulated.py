@@ -53,7 +53,7 @@ def box(tmp_path: Path, metrics: FarmMetrics) -> Iterator[FarmBox]:
     box = FarmBox(tmp_path / "store.sqlite")
     box.observe = metrics.observe
     box.farm.register(builders.registration(None, PLANTED, REAL))
-    box.farm.sweeps.submit(builders.sweep(run_on="each"))
+    box.submit(builders.sweep(run_on="each"))
     for job in box.ask().run:
         box.clock.now += 1
         fast = job.device_id == PLANTED.id
@@ -133,7 +133,7 @@ def test_what_its_delegate_came_to_is_told_and_marked_and_is_no_speed(
     )
     box.farm.register(builders.registration(None, PLANTED, REAL, phone))
     sweep = builders.sweep(stack="litert", devices=f'device == "{phone.id}"')
-    box.farm.sweeps.submit(sweep)
+    box.submit(sweep)
     (job,) = box.ask().run
     counts = {"graph_nodes": 4, "delegated_nodes": 1, "fingerprint": "x/1"}
     box.report(job.ref, builders.result(FAST_S).model_copy(update={"environment": counts}))

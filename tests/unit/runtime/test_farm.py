@@ -34,14 +34,14 @@ def box(tmp_path: Path) -> Iterator[FarmBox]:
 def lease(box: FarmBox) -> AttemptRef:
     """Register a server, submit a sweep of one run and take the order."""
     box.farm.register(builders.registration())
-    box.farm.sweeps.submit(builders.sweep())
+    box.submit(builders.sweep())
     (job,) = box.ask().run
     return job.ref
 
 
 def test_from_submission_to_result(box: FarmBox) -> None:
     box.farm.register(builders.registration())
-    submission = box.farm.sweeps.submit(builders.sweep(knobs={"batch_size": 4}, deadline_s=7))
+    submission = box.submit(builders.sweep(knobs={"batch_size": 4}, deadline_s=7))
     (job,) = box.ask().run
 
     assert (submission.new_runs, submission.known_runs) == (1, 0)
@@ -172,7 +172,7 @@ def test_an_agent_that_was_silent_is_told_to_stop_what_it_lost(box: FarmBox) -> 
 
 def test_a_run_that_comes_back_keeps_its_place_in_the_queue(box: FarmBox) -> None:
     box.farm.register(builders.registration())
-    box.farm.sweeps.submit(builders.sweep(repeats=3))
+    box.submit(builders.sweep(repeats=3))
     (job,) = box.ask().run
     box.report(job.ref, builders.failure(Blame.DEVICE))
     (again,) = box.ask().run
@@ -194,7 +194,7 @@ def test_a_late_result_is_kept_and_does_not_count(box: FarmBox) -> None:
 
 def test_a_late_result_of_an_ended_run_is_kept_too(box: FarmBox) -> None:
     ref = lease(box)
-    box.farm.sweeps.cancel(box.run(ref.run_id).sweep_id)
+    box.cancel(box.run(ref.run_id).sweep_id)
     box.report(ref, builders.result())
     assert [r.counted for r in box.store.results()] == [False]
     assert box.run(ref.run_id).state is RunState.CANCELLED
@@ -226,11 +226,11 @@ def test_a_report_about_what_the_agent_was_never_given_is_refused(
 
 def test_a_sweep_submitted_twice_adds_nothing_and_again_adds_all(box: FarmBox) -> None:
     box.farm.register(builders.registration())
-    first, second = box.farm.sweeps.submit(TWO_RUNS), box.farm.sweeps.submit(TWO_RUNS)
+    first, second = box.submit(TWO_RUNS), box.submit(TWO_RUNS)
     assert (first.new_runs, second.new_runs, second.known_runs) == (2, 0, 2)
     assert first.sweep_id == second.sweep_id
 
-    again, third = box.farm.sweeps.submit(TWO_RUNS, again=True), box.farm.sweeps.submit(TWO_RUNS)
+    again, third = box.submit(TWO_RUNS, again=True), box.submit(TWO_RUNS)
     assert (again.new_runs, third.new_runs) == (2, 0)
     assert again.sweep_id == third.sweep_id != first.sweep_id
     assert len(box.store.runs()) == 4
@@ -240,28 +240,28 @@ def test_a_sweep_that_ended_is_not_measured_anew_by_accident(box: FarmBox) -> No
     ref = lease(box)
     box.report(ref, builders.result())
     box.restart()
-    assert box.farm.sweeps.submit(builders.sweep()).known_runs == 1
+    assert box.submit(builders.sweep()).known_runs == 1
     assert box.ask() == Orders()
 
 
 def test_only_devices_that_are_there_count_at_submission(box: FarmBox) -> None:
     with pytest.raises(NoMatchingDevice):
-        box.farm.sweeps.submit(builders.sweep())
+        box.submit(builders.sweep())
     box.farm.register(builders.registration())
     box.wait(TTL_S)
     with pytest.raises(NoMatchingDevice):
-        box.farm.sweeps.submit(builders.sweep())
+        box.submit(builders.sweep())
     assert box.store.sweeps() == []
 
 
 def test_cancelling_stops_what_runs_and_drops_what_waits(box: FarmBox) -> None:
     box.farm.register(builders.registration())
-    sweep_id = box.farm.sweeps.submit(TWO_RUNS).sweep_id
-    other = box.farm.sweeps.submit(builders.sweep(name="other")).sweep_id
+    sweep_id = box.submit(TWO_RUNS).sweep_id
+    other = box.submit(builders.sweep(name="other")).sweep_id
     (job,) = box.ask().run
 
-    assert box.farm.sweeps.cancel(sweep_id) == 2
-    assert box.farm.sweeps.cancel(sweep_id) == 0
+    assert box.cancel(sweep_id) == 2
+    assert box.cancel(sweep_id) == 0
 
     assert {run.state for run in box.store.runs(sweep_id)} == {RunState.CANCELLED}
     orders = box.ask(job.ref)
@@ -271,7 +271,7 @@ def test_cancelling_stops_what_runs_and_drops_what_waits(box: FarmBox) -> None:
 
 def test_cancelling_what_is_not_there(box: FarmBox) -> None:
     with pytest.raises(NotFound):
-        box.farm.sweeps.cancel("demo-none")
+        box.cancel("demo-none")
 
 
 def test_agent_and_controller_must_be_of_one_release(box: FarmBox) -> None:
@@ -317,7 +317,7 @@ def test_a_device_stays_with_the_agent_that_has_it(box: FarmBox) -> None:
 
     owners = {d.device.id: d.agent_id for d in box.store.fleet()[1] if d.online}
     assert owners == {"phone-1": "host-1", "cpu-1": "host-1", "cpu-2": "host-2"}
-    box.farm.sweeps.submit(builders.sweep(stack="litert"))
+    box.submit(builders.sweep(stack="litert"))
     assert len(box.ask().run) == 1
 
 
@@ -339,14 +339,14 @@ def test_a_device_moves_to_who_asks_once_it_is_free(
     box.farm.register(YOURS)
     let_go(box)
     assert box.farm.register(YOURS).refused == ()
-    box.farm.sweeps.submit(builders.sweep(stack="litert"))
+    box.submit(builders.sweep(stack="litert"))
     assert [job.device_id for job in box.ask(agent="host-2").run] == ["phone-1"]
 
 
 def test_two_devices_with_a_common_core_take_turns(box: FarmBox) -> None:
     one, two = (builders.cpu(name, cores=frozenset({0})) for name in ("cpu-1", "cpu-2"))
     box.farm.register(builders.registration(None, one, two))
-    box.farm.sweeps.submit(TWO_RUNS)
+    box.submit(TWO_RUNS)
 
     (job,) = box.ask().run
     assert box.ask(job.ref) == Orders()
@@ -417,7 +417,7 @@ def _take(box: FarmBox) -> AttemptRef:
 Step = Callable[[FarmBox], object]
 STORY: list[Step] = [
     lambda box: box.farm.register(builders.registration()),
-    lambda box: box.farm.sweeps.submit(TWO_RUNS),
+    lambda box: box.submit(TWO_RUNS),
     lambda box: box.ask(),
     lambda box: box.ask(_take(box)),
     lambda box: box.report(_take(box), builders.failure(Blame.DEVICE)),
@@ -466,7 +466,7 @@ def test_a_result_handed_in_to_the_next_controller_counts(box: FarmBox) -> None:
 
 def test_a_restarted_controller_keeps_the_queues_order(box: FarmBox) -> None:
     box.farm.register(builders.registration())
-    ids = [box.farm.sweeps.submit(builders.sweep(name=name)).sweep_id for name in ("b", "a", "c")]
+    ids = [box.submit(builders.sweep(name=name)).sweep_id for name in ("b", "a", "c")]
     box.restart()
     seen = []
     while orders := box.ask().run:

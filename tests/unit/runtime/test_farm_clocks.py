@@ -44,7 +44,7 @@ def report(box: FarmBox, ref: AttemptRef, started_at: float) -> Run:
 @pytest.mark.parametrize("ahead_s", [HOUR_S, -HOUR_S])
 def test_a_wrong_clock_changes_neither_leases_nor_durations(box: FarmBox, ahead_s: float) -> None:
     began = box.clock.now
-    box.farm.sweeps.submit(builders.sweep())
+    box.submit(builders.sweep())
     (job,) = ask(box, ahead_s).run
     for _ in range(4):  # longer than a lease that nobody renews
         box.wait(TTL_S / 2)
@@ -64,7 +64,7 @@ def test_a_wrong_clock_changes_neither_leases_nor_durations(box: FarmBox, ahead_
 
 
 def test_a_silent_host_is_lost_in_time_whatever_its_clock_says(box: FarmBox) -> None:
-    box.farm.sweeps.submit(builders.sweep())
+    box.submit(builders.sweep())
     (job,) = ask(box, HOUR_S).run
     box.wait(TTL_S)
     assert box.run(job.ref.run_id).state is RunState.QUEUED
@@ -73,7 +73,7 @@ def test_a_silent_host_is_lost_in_time_whatever_its_clock_says(box: FarmBox) -> 
 
 
 def test_a_clock_nobody_has_measured_can_not_put_a_result_outside_its_lease(box: FarmBox) -> None:
-    box.farm.sweeps.submit(builders.sweep())
+    box.submit(builders.sweep())
     (job,) = box.ask().run
     began = box.clock.now
     box.wait(1.0)

@@ -36,7 +36,7 @@ def test_a_farm_with_a_damaged_store_starts_and_runs_a_new_sweep(
     path = tmp_path / "store.sqlite"
     box = FarmBox(path)
     box.farm.register(builders.registration())
-    box.farm.sweeps.submit(builders.sweep(repeats=2))
+    box.submit(builders.sweep(repeats=2))
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(statement)
     box.restart()
@@ -46,7 +46,7 @@ def test_a_farm_with_a_damaged_store_starts_and_runs_a_new_sweep(
     box.farm.register(builders.registration())
     box.wait(100.0)
     box.farm.register(builders.registration())
-    box.farm.sweeps.submit(builders.sweep(name="after", repeats=1))
+    box.submit(builders.sweep(name="after", repeats=1))
     assert any(run.state is RunState.LEASED for run in box.store.runs())
     assert box.ask().run
     box.close()
@@ -107,7 +107,7 @@ def _lease_once(box: FarmBox, path: Path) -> list[str]:
     """Have sixty runs wait that were leased before, and so have rows; return their ids."""
     each = [builders.cpu(f"old-{n}", cores=frozenset({n})) for n in range(60)]
     box.farm.register(builders.registration(builders.agent("old"), *each))
-    box.farm.sweeps.submit(builders.sweep(repeats=60))
+    box.submit(builders.sweep(repeats=60))
     box.wait(100.0)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*) FROM runs").fetchall() == [(60,)]
@@ -168,7 +168,7 @@ def test_a_page_that_is_damaged_while_the_farm_runs_holds_up_its_own_runs_only(
     for run_id in doomed:
         assert caplog.text.count(f"run {run_id} is set aside") == 1, "it is named, once"
     assert "malformed" in caplog.text
-    box.farm.sweeps.submit(builders.sweep(name="after", repeats=2))
+    box.submit(builders.sweep(name="after", repeats=2))
     assert len(_run_all(box)) == 2, "no device is taken by what is set aside"
 
 
@@ -177,7 +177,7 @@ def test_what_cannot_be_cancelled_is_told(box: FarmBox, tmp_path: Path) -> None:
     (sweep,) = box.store.sweeps()
     doomed = _strike(box, tmp_path / "store.sqlite", runs[30])
     with pytest.raises(UserError, match=f"damaged where {len(doomed)} of its runs are kept"):
-        box.farm.sweeps.cancel(sweep.sweep_id)
+        box.cancel(sweep.sweep_id)
     states = {run.run_id: run.state for run in box.store.runs()}
     assert states == dict.fromkeys({*runs} - doomed, RunState.CANCELLED)
 
@@ -187,12 +187,12 @@ def test_a_damaged_page_of_what_was_never_leased_holds_up_no_run(
 ) -> None:
     path = tmp_path / "store.sqlite"
     box.farm.register(builders.registration())
-    box.farm.sweeps.submit(builders.sweep(repeats=20))
+    box.submit(builders.sweep(repeats=20))
     runs = {run.run_id for run in box.store.runs()}
     _change(path, "PRAGMA wal_checkpoint(TRUNCATE)")
     (page,) = {*_pages_of(path, "unleased").values()}
     _spoil(path, page)
     with pytest.raises(StoreDamaged, match="benchfarm store check"):
-        box.farm.sweeps.submit(builders.sweep(name="after"))
+        box.submit(builders.sweep(name="after"))
     assert _run_all(box) == runs
     assert {run.run_id for run in box.store.runs()} == runs, "each has a sound row"

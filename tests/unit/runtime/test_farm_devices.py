@@ -81,7 +81,7 @@ def book(box: FarmBox, user: str | None, begins: float, ends: float) -> None:
 
 
 def test_a_device_that_fails_three_times_in_a_row_is_quarantined_and_says_why(box: FarmBox) -> None:
-    box.farm.sweeps.submit(builders.sweep(repeats=2))
+    box.submit(builders.sweep(repeats=2))
     fail(box, 2)
     assert now(box).state is DeviceState.BUSY
     fail(box, 1)
@@ -92,11 +92,11 @@ def test_a_device_that_fails_three_times_in_a_row_is_quarantined_and_says_why(bo
     assert stands.why == "3 failures in a row, the last: exit: it ended"
     assert box.ask() == Orders(), "nothing is given to it"
     with pytest.raises(NoMatchingDevice, match=r"its state, quarantined \(3 failures in a row"):
-        box.farm.sweeps.submit(builders.sweep(name="other"))
+        box.submit(builders.sweep(name="other"))
 
 
 def test_failures_of_others_and_results_between_keep_a_device_in(box: FarmBox) -> None:
-    box.farm.sweeps.submit(builders.sweep(repeats=9))
+    box.submit(builders.sweep(repeats=9))
     fail(box, 2)
     (job,) = box.ask().run
     box.report(job.ref, builders.result())
@@ -106,7 +106,7 @@ def test_failures_of_others_and_results_between_keep_a_device_in(box: FarmBox) -
 
 
 def test_a_late_failure_is_not_held_against_the_device(box: FarmBox) -> None:
-    box.farm.sweeps.submit(builders.sweep(repeats=3))
+    box.submit(builders.sweep(repeats=3))
     for _ in range(4):
         (job,) = box.ask().run
         box.wait(TTL_S / 2)
@@ -152,7 +152,7 @@ def wait(box: FarmBox, seconds: float) -> None:
 
 
 def test_a_device_that_failures_have_put_in_quarantine_is_let_out_by_a_probe(box: FarmBox) -> None:
-    box.farm.sweeps.submit(builders.sweep(repeats=9))
+    box.submit(builders.sweep(repeats=9))
     fail(box, 3)
     wait(box, 590)
     assert box.ask() == Orders()
@@ -185,7 +185,7 @@ def test_a_device_that_failures_have_put_in_quarantine_is_let_out_by_a_probe(box
 def test_a_person_s_quarantine_is_not_probed_and_a_probe_can_be_asked_for(box: FarmBox) -> None:
     with pytest.raises(NotProbed, match="cpu-1: it is not in quarantine"):
         box.farm.require_probed("cpu-1")
-    box.farm.sweeps.submit(builders.sweep(repeats=3))
+    box.submit(builders.sweep(repeats=3))
     fail(box, 3)
     box.farm.require_probed("cpu-1")
     box.farm.apply_event("cpu-1", ProbeWanted(), "admin", "to be probed: by hand")
@@ -199,7 +199,7 @@ def test_a_person_s_quarantine_is_not_probed_and_a_probe_can_be_asked_for(box: F
 
 
 def test_an_agent_speaks_for_its_own_devices_only(box: FarmBox) -> None:
-    box.farm.sweeps.submit(builders.sweep(repeats=3))
+    box.submit(builders.sweep(repeats=3))
     fail(box, 3)
     box.farm.register(builders.registration(builders.agent("host-2"), builders.cpu("cpu-2")))
     of = ProbeOrder(device_id="cpu-1", number=0)
@@ -213,11 +213,11 @@ def test_an_agent_speaks_for_its_own_devices_only(box: FarmBox) -> None:
 def test_a_reserved_device_runs_its_user_s_sweeps_only_until_the_time_is_over(box: FarmBox) -> None:
     book(box, "ann", box.clock.now, box.clock.now + HOUR_S)
     assert (now(box).state, now(box).why) == (DeviceState.RESERVED, "for ann: a paper")
-    box.farm.sweeps.submit(builders.sweep(name="bens"), user="ben")
+    box.submit(builders.sweep(name="bens"), user="ben")
     assert box.ask() == Orders()
     box.restart()
     assert box.ask() == Orders()
-    mine = box.farm.sweeps.submit(builders.sweep(name="anns"), user="ann")
+    mine = box.submit(builders.sweep(name="anns"), user="ann")
     (job,) = box.ask().run
     assert box.run(job.ref.run_id).sweep_id == mine.sweep_id
     box.report(job.ref, builders.result())
@@ -233,7 +233,7 @@ def test_a_reserved_device_runs_its_user_s_sweeps_only_until_the_time_is_over(bo
 
 def test_a_maintenance_window_lets_what_runs_end_and_nothing_begin(box: FarmBox) -> None:
     book(box, None, box.clock.now + 5, box.clock.now + HOUR_S)
-    box.farm.sweeps.submit(builders.sweep(repeats=2))
+    box.submit(builders.sweep(repeats=2))
     (job,) = box.ask().run
     box.clock.now += 6
     box.report(job.ref, builders.result())
@@ -256,11 +256,11 @@ def test_reservations_of_two_users_may_not_overlap(box: FarmBox) -> None:
 def test_labels_of_a_person_are_what_selectors_see(box: FarmBox) -> None:
     sweep = builders.sweep(devices="rack == b")
     with pytest.raises(NoMatchingDevice):
-        box.farm.sweeps.submit(sweep)
+        box.submit(sweep)
     box.farm.apply_event("cpu-1", Labelled({"rack": "b"}), "admin", "labelled: rack=b")
     box.restart()
     box.farm.register(builders.registration())
-    box.farm.sweeps.submit(sweep)
+    box.submit(sweep)
     assert len(box.ask().run) == 1
 
 
@@ -303,12 +303,12 @@ def test_a_sweep_for_each_device_names_those_that_it_leaves_out(box: FarmBox) ->
     unlike = builders.phone("phone-1")
     box.farm.register(builders.registration(builders.agent(), there, gone, unlike))
     box.farm.register(Registration(agent=builders.agent(), devices=(there,), absent=(away,)))
-    each = box.farm.sweeps.submit(builders.sweep(run_on="each"))
+    each = box.submit(builders.sweep(run_on="each"))
     assert (each.new_runs, each.left_out) == (1, ("cpu-2 (its state, offline (unplugged))",))
-    assert box.farm.sweeps.submit(builders.sweep()).left_out == ()
+    assert box.submit(builders.sweep()).left_out == ()
 
     box.farm.register(builders.registration(builders.agent(), there, gone, unlike))
-    again = box.farm.sweeps.submit(builders.sweep(run_on="each"))
+    again = box.submit(builders.sweep(run_on="each"))
     assert (again.new_runs, again.known_runs, again.left_out) == (1, 1, ())
 
 
@@ -316,11 +316,11 @@ def test_runs_are_kept_for_a_device_that_is_away_until_it_is_back(box: FarmBox) 
     there, gone = (builders.cpu(f"cpu-{n}", cores=frozenset({n})) for n in (1, 2))
     box.farm.register(builders.registration(builders.agent(), there, gone))
     box.farm.register(builders.registration(builders.agent(), there))
-    each = box.farm.sweeps.submit(builders.sweep(**{"run_on": "each", "await": True}))
+    each = box.submit(builders.sweep(**{"run_on": "each", "await": True}))
     why = "its state, offline (agent host-1 no longer has it)"
     assert (each.new_runs, each.left_out, each.awaited) == (2, (), (f"cpu-2 ({why})",))
     only = {"name": "only", "devices": "device == cpu-2", "await": True}
-    assert box.farm.sweeps.submit(builders.sweep(**only)).awaited == (f"cpu-2 ({why})",)
+    assert box.submit(builders.sweep(**only)).awaited == (f"cpu-2 ({why})",)
     (first,) = box.ask().run
     assert first.device_id == "cpu-1"
     (waits,) = box.farm.sweeps.waits(each.sweep_id)()
@@ -329,7 +329,7 @@ def test_runs_are_kept_for_a_device_that_is_away_until_it_is_back(box: FarmBox) 
 
     box.farm.register(builders.registration(builders.agent(), there, gone))
     assert {job.device_id for job in box.ask().run} == {"cpu-1", "cpu-2"}
-    again = box.farm.sweeps.submit(builders.sweep(**{"run_on": "each", "await": True}))
+    again = box.submit(builders.sweep(**{"run_on": "each", "await": True}))
     assert (again.new_runs, again.known_runs, again.awaited) == (0, 2, ())
 
 
@@ -346,7 +346,7 @@ def test_a_device_cools_while_its_run_waits_for_that(
         )
         return status.state, status.run_id
 
-    box.farm.sweeps.submit(builders.sweep())
+    box.submit(builders.sweep())
     (job,) = box.ask().run
 
     def say(phase: str) -> None:
@@ -366,7 +366,7 @@ def test_a_device_cools_while_its_run_waits_for_that(
 
 
 def test_a_device_that_moves_to_another_host_takes_its_run_along(box: FarmBox) -> None:
-    box.farm.sweeps.submit(builders.sweep())
+    box.submit(builders.sweep())
     (job,) = box.ask().run
     box.farm.register(Registration(agent=builders.agent(), devices=()))
     assert now(box).state is DeviceState.OFFLINE
@@ -384,7 +384,7 @@ def test_a_device_that_moves_to_another_host_takes_its_run_along(box: FarmBox) -
 
 
 def test_a_revoked_agent_is_refused_in_all_it_says_and_its_runs_go_elsewhere(box: FarmBox) -> None:
-    box.farm.sweeps.submit(builders.sweep())
+    box.submit(builders.sweep())
     (job,) = box.ask().run
     box.farm.register(builders.registration(builders.agent("host-2"), builders.cpu("cpu-2")))
     assert box.farm.revoke("host-1", "admin", "stolen") == 1
@@ -474,21 +474,21 @@ def test_a_rebooted_host_is_let_in_once_its_former_self_is_silent(box: FarmBox) 
 
 def test_a_sweep_for_so_many_devices_keeps_those_it_was_given(box: FarmBox) -> None:
     sweep = builders.sweep(run_on=1)
-    first = box.farm.sweeps.submit(sweep)
+    first = box.submit(sweep)
     assert (first.new_runs, first.known_runs) == (1, 0)
     box.wait(TTL_S)  # its device is gone
-    second = box.farm.sweeps.submit(sweep)
+    second = box.submit(sweep)
     assert (second.sweep_id, second.new_runs, second.known_runs) == (first.sweep_id, 0, 1)
 
 
 def test_a_resumed_sweep_runs_what_failed_and_what_was_cancelled(box: FarmBox) -> None:
-    sweep_id = box.farm.sweeps.submit(builders.sweep(repeats=3)).sweep_id
+    sweep_id = box.submit(builders.sweep(repeats=3)).sweep_id
     (job,) = box.ask().run
     box.report(job.ref, builders.result())
     fail(box, 1, Blame.USER)
-    assert box.farm.sweeps.cancel(sweep_id) == 1
-    assert box.farm.sweeps.resume(sweep_id) == 2
-    assert box.farm.sweeps.resume(sweep_id) == 0, "open runs are left alone"
+    assert box.cancel(sweep_id) == 1
+    assert box.resume(sweep_id) == 2
+    assert box.resume(sweep_id) == 0, "open runs are left alone"
     box.restart()
     for _ in range(2):
         (job,) = box.ask().run
@@ -500,30 +500,30 @@ def test_a_resumed_sweep_runs_what_failed_and_what_was_cancelled(box: FarmBox) -
 
 
 def test_users_may_do_with_their_own_sweeps_what_they_want_and_nothing_else(box: FarmBox) -> None:
-    anns = box.farm.sweeps.submit(builders.sweep(), user="ann").sweep_id
+    anns = box.submit(builders.sweep(), user="ann").sweep_id
     for restarted in (False, True):
         if restarted:
             box.restart()
         for forbidden in (
-            box.farm.sweeps.cancel,
-            box.farm.sweeps.resume,
+            box.cancel,
+            box.resume,
             box.farm.sweeps.sweep_status,
         ):
             with pytest.raises(NotAllowed, match="another user's"):
                 forbidden(anns, "ben")
         assert box.farm.sweeps.sweep_status(anns, "ann").user == "ann"
-    bens = box.farm.sweeps.submit(builders.sweep(), user="ben")
+    bens = box.submit(builders.sweep(), user="ben")
     assert (bens.new_runs, bens.sweep_id == anns) == (1, False), "measured anew for ben"
-    assert box.farm.sweeps.submit(builders.sweep(), user="ann").sweep_id == anns
+    assert box.submit(builders.sweep(), user="ann").sweep_id == anns
     with pytest.raises(NotAllowed, match="only the administrator may set one above 0"):
-        box.farm.sweeps.submit(builders.sweep(priority=1), user="ann")
-    assert box.farm.sweeps.cancel(anns) == 1, "the administrator may"
+        box.submit(builders.sweep(priority=1), user="ann")
+    assert box.cancel(anns) == 1, "the administrator may"
 
 
 def test_users_take_turns_and_a_priority_goes_first(box: FarmBox) -> None:
-    box.farm.sweeps.submit(builders.sweep(name="anns", repeats=9), user="ann")
-    box.farm.sweeps.submit(builders.sweep(name="bens", repeats=9), user="ben")
-    box.farm.sweeps.submit(builders.sweep(name="urgent", repeats=2, priority=5))
+    box.submit(builders.sweep(name="anns", repeats=9), user="ann")
+    box.submit(builders.sweep(name="bens", repeats=9), user="ben")
+    box.submit(builders.sweep(name="urgent", repeats=2, priority=5))
     order = []
     for _ in range(10):
         (job,) = box.ask().run

@@ -102,7 +102,7 @@ class FarmUnderFaults(RuleBasedStateMachine):
         _, devices = self.box.store.fleet()
         if not needed & {d.device.id for d in devices if d.online}:
             return
-        answer = self.box.farm.sweeps.submit(sweep, again=again)
+        answer = self.box.submit(sweep, again=again)
         known = self.submitted.get(answer.sweep_id, 0)
         assert not (again and known)
         assert answer.known_runs <= known
@@ -111,7 +111,7 @@ class FarmUnderFaults(RuleBasedStateMachine):
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
         if self.submitted and data.draw(st.integers(0, 2)) == 0:
-            self.box.farm.sweeps.cancel(data.draw(st.sampled_from(sorted(self.submitted))))
+            self.box.cancel(data.draw(st.sampled_from(sorted(self.submitted))))
 
     @rule(name=AGENTS, lost=st.booleans())
     def ask(self, name: str, lost: bool) -> None:

@@ -38,7 +38,7 @@ def wide(box: FarmBox, repeats: int = 1) -> dict[str, Job]:
     for host in HOSTS:
         join(box, host)
     sweep = builders.sweep(knobs={"ranks": 4, "hosts": 2}, repeats=repeats)
-    box.farm.sweeps.submit(sweep)
+    box.submit(sweep)
     return {host: only(box.ask(agent=host)) for host in HOSTS}
 
 
@@ -148,7 +148,7 @@ def test_a_partner_that_starts_again_ends_the_run(box: FarmBox) -> None:
 
 def test_both_hosts_are_free_after_a_cancellation(box: FarmBox) -> None:
     ref, lead, other = lead_of(wide(box))
-    box.farm.sweeps.cancel(box.run(ref.run_id).sweep_id, "admin")
+    box.cancel(box.run(ref.run_id).sweep_id, "admin")
     assert box.ask(ref, agent=lead).stop == (ref,)
     assert box.ask(ref, agent=other).stop == (ref,)
     states = {status.state for status in box.farm.state().statuses.values()}

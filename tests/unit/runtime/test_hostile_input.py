@@ -156,7 +156,7 @@ async def test_each_is_refused_with_one_line_and_nothing_is_run(
 
 def assert_it_works(box: FarmBox) -> None:
     """See that a sweep runs to its end and a scrape can be read."""
-    box.farm.sweeps.submit(builders.sweep())
+    box.submit(builders.sweep())
     (job,) = box.ask().run
     box.report(job.ref, builders.result())
     catalog = builders.catalog()

@@ -99,7 +99,7 @@ def test_of_two_devices_of_one_id_neither_is_taken(box: FarmBox) -> None:
 
 def test_what_a_server_runs_goes_on_beside_a_phone_with_its_id(box: FarmBox) -> None:
     box.farm.register(builders.registration(None, SERVER))
-    box.farm.sweeps.submit(builders.sweep())
+    box.submit(builders.sweep())
     (job,) = box.ask().run
     assert list(seen_of(box, "host-2", SPOOFED)) == [SERVER.id]
     assert box.ask(job.ref) == Orders()

@@ -44,7 +44,7 @@ def test_sweeps_and_users_share_an_answer_for_some_seconds(
     box.farm.apply_event("cpu-1", Quarantined("admin", "it is loud"), "admin", "it is loud")
     given = {"await": True, "repeats": 2}
     ids = [
-        box.farm.sweeps.submit(builders.sweep(name=name, **given), user=name).sweep_id
+        box.submit(builders.sweep(name=name, **given), user=name).sweep_id
         for name in ("ann", "bob")
     ]
 
@@ -63,10 +63,10 @@ def test_sweeps_and_users_share_an_answer_for_some_seconds(
 def test_a_sweep_of_which_nothing_was_told_is_answered_at_once(
     box: FarmBox, worked_out: list[int]
 ) -> None:
-    first = box.farm.sweeps.submit(builders.sweep(repeats=2)).sweep_id
+    first = box.submit(builders.sweep(repeats=2)).sweep_id
     (job,) = box.ask().run
     assert [group.runs for group in box.farm.sweeps.waits(first)()] == [1]
-    second = box.farm.sweeps.submit(builders.sweep(name="other")).sweep_id
+    second = box.submit(builders.sweep(name="other")).sweep_id
     assert [group.runs for group in box.farm.sweeps.waits(second)()] == [1]
     assert worked_out == [2, 3]
 
@@ -76,7 +76,7 @@ def test_a_sweep_of_which_nothing_was_told_is_answered_at_once(
 
 
 def test_two_who_ask_at_once_have_it_worked_out_once(box: FarmBox, worked_out: list[int]) -> None:
-    sweep_id = box.farm.sweeps.submit(builders.sweep(repeats=2)).sweep_id
+    sweep_id = box.submit(builders.sweep(repeats=2)).sweep_id
     one, other = (box.farm.sweeps.waits(sweep_id) for _ in range(2))
     assert one() == other()
     assert worked_out == [2]
@@ -91,7 +91,7 @@ def test_an_answer_about_a_run_that_starts_now_is_equal_later(
 
     monkeypatch.setattr(shared_waits, "waiting", starting)
     box.farm.apply_event("cpu-1", Quarantined("admin", "it is loud"), "admin", "it is loud")
-    sweep_id = box.farm.sweeps.submit(builders.sweep(**{"await": True})).sweep_id
+    sweep_id = box.submit(builders.sweep(**{"await": True})).sweep_id
     (before,) = box.farm.sweeps.waits(sweep_id)()
     box.clock.now += KEEP_S
     (after,) = box.farm.sweeps.waits(sweep_id)()

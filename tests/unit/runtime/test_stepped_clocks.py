@@ -70,7 +70,7 @@ def box(tmp_path: Path) -> Iterator[FarmBox]:
 @pytest.fixture
 def hosts(box: FarmBox) -> Hosts:
     hosts = Hosts(box)
-    box.farm.sweeps.submit(sweep(HOSTS * EACH))
+    box.submit(sweep(HOSTS * EACH))
     for host in hosts.held:
         hosts.take(host)
     assert {len(held) for held in hosts.held.values()} == {EACH}
@@ -150,7 +150,7 @@ def test_what_people_read_is_by_the_clock_as_it_is_set(
     box: FarmBox, hosts: Hosts, step: float
 ) -> None:
     box.clock.step(step)
-    box.farm.sweeps.submit(sweep(1), again=True)
+    box.submit(sweep(1), again=True)
     assert box.store.sweeps()[-1].submitted_at == box.clock.now
     hosts.beat(12.0, silent=["host-0"])
     (agent,) = [a for a in box.farm.state().agents if a.agent.id == "host-0"]
@@ -215,7 +215,7 @@ def test_fair_shares_count_the_time_that_passed(box: FarmBox) -> None:
     """Two users take turns on one device, though the clock is set in one's every run."""
     box.farm.register(builders.registration())
     for user in ("ann", "ben"):
-        box.farm.sweeps.submit(sweep(4), user=user)
+        box.submit(sweep(4), user=user)
     order = []
     for _ in range(8):
         (job,) = box.ask().run

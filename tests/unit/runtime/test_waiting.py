@@ -56,7 +56,7 @@ def book(box: FarmBox, user: str | None) -> None:
 
 async def test_the_store_and_the_controller_tell_the_same(box: FarmBox, tmp_path: Path) -> None:
     book(box, "ann")
-    box.farm.sweeps.submit(builders.sweep())
+    box.submit(builders.sweep())
     reserved = "cpu-1 is reserved for ann until 1970-01-01 00:26 UTC: a paper"
     assert await told(box, tmp_path) == [(WaitReason.RESERVED, reserved)]
 
@@ -66,7 +66,7 @@ async def test_the_store_and_the_controller_tell_the_same(box: FarmBox, tmp_path
 
 
 async def test_a_lease_that_cools_down_and_the_run_behind_it(box: FarmBox, tmp_path: Path) -> None:
-    box.farm.sweeps.submit(builders.sweep(repeats=2))
+    box.submit(builders.sweep(repeats=2))
     (job,) = box.ask().run
     cools = Progress(phase=COOL_DOWN, done=0, total=9)
     box.farm.progress(RunProgress(ref=job.ref, progress=cools))
@@ -79,7 +79,7 @@ async def test_a_lease_that_cools_down_and_the_run_behind_it(box: FarmBox, tmp_p
 
 
 async def test_cores_that_another_farm_holds(box: FarmBox, tmp_path: Path) -> None:
-    box.farm.sweeps.submit(builders.sweep(repeats=2))
+    box.submit(builders.sweep(repeats=2))
     (job,) = box.ask().run
     why = "waiting for core 3, which process 7 of user eve holds"
     box.ask(job.ref, held_up=(HeldUp(ref=job.ref, why=why),))
@@ -109,7 +109,7 @@ def test_nobody_knows_what_is_held_up_while_the_controller_is_away(tmp_path: Pat
 async def test_a_silent_agent_and_a_farm_that_is_down(
     box: FarmBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    box.farm.sweeps.submit(builders.sweep())
+    box.submit(builders.sweep())
     box.wait(TTL_S)
     ((reason, said),) = await told(box, tmp_path)
     assert (
@@ -118,7 +118,7 @@ async def test_a_silent_agent_and_a_farm_that_is_down(
     ) == (*(WaitReason.AWAY, True),)
     box.farm.register(builders.registration())
     monkeypatch.setattr(fleet, "why_away", lambda _: "the farm is down")
-    box.farm.sweeps.submit(builders.sweep(name="other", repeats=2))
+    box.submit(builders.sweep(name="other", repeats=2))
     found = waits_of(box, tmp_path)
     assert {w.words for w in found.values()} == {
         "no device that fits is online: cpu-1 is lost (the farm is down)"
@@ -126,7 +126,7 @@ async def test_a_silent_agent_and_a_farm_that_is_down(
 
 
 async def test_a_start_is_estimated_from_earlier_attempts(box: FarmBox, tmp_path: Path) -> None:
-    box.farm.sweeps.submit(builders.sweep(repeats=3))
+    box.submit(builders.sweep(repeats=3))
     (job,) = box.ask().run
     box.clock.now += 5
     box.report(job.ref, builders.result())

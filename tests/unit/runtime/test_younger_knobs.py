@@ -81,7 +81,7 @@ def test_an_upgrade_goes_on_with_older_runs_and_reads_older_results(
         before.setattr(builders, "catalog", lambda: older)
         box = FarmBox(tmp_path / "store.sqlite")
         box.farm.register(builders.registration(None, builders.cpu()))
-        box.farm.sweeps.submit(builders.sweep(repeats=2))
+        box.submit(builders.sweep(repeats=2))
         (job,) = box.ask().run
         assert "fused" not in job.knobs
         box.report(job.ref, builders.result())
