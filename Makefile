@@ -1,6 +1,6 @@
 # `make help` lists the targets; deploy/setup.sh says which variables `make setup` reads.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long bench kill-matrix audit dist check grafana-smoke grafana-panels profiles-under-load lock clean
+.PHONY: help setup demo test test-long bench kill-matrix audit dist check grafana-smoke grafana-panels profiles-under-load lock new-lock clean
 
 RUN := . .deps/env && .venv/bin
 PIP := .venv/bin/python -P -m pip -qq --require-virtualenv
@@ -63,11 +63,16 @@ profiles-under-load: ## profile beside planted load, on a machine that nobody el
 # Runs in the .venv that `make setup` has made, which must hold a CPU build of torch: a CUDA build
 # brings packages of its own. Needs no valid lock, so it also mends one that pip refuses.
 lock: ## pin the newest packages that pyproject.toml allows
+	@mkdir -p .deps && flock .deps/setup.lock $(MAKE) --no-print-directory new-lock
+	@$(MAKE) --no-print-directory setup
+
+# Without its stamp, a .venv that this leaves half empty is made anew.
+new-lock:
+	@rm -f .venv/.setup-stamp
 	@$(FREEZE) | xargs -r $(PIP) uninstall --yes
 	@$(PIP) install --editable '.[torch,dev]'
 	@{ echo "# Made by 'make lock' with $$(.venv/bin/python -V) on $$(uname -sm); torch is installed before."; \
 		$(FREEZE); } >$(LOCK).new && mv $(LOCK).new $(LOCK)
-	@$(MAKE) --no-print-directory setup
 
 clean: ## remove all that was made here: .venv, .deps, caches, builds
 	@rm -rf .venv .deps .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info kernels/*.so

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from agents.artefacts import AgentRuns, ArtefactSender, SendingPauses
 from agents.attempts.protocol import AttemptRunner
@@ -57,6 +58,8 @@ from controller.contracts.wire import (
 )
 
 log = logging.getLogger(__name__)
+UNREPORTED: Final = "report"
+"""The kind of a failure that takes the place of an outcome that can't be handed in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,6 +360,11 @@ class HostAgent:
                 await asyncio.sleep(self._parts.pauses.away_s)
             except (UnknownAttempt, StoreConflict, AgentRevoked) as refusal:
                 return self._outbox.refused(report, refusal)
+            except Exception as error:  # else the attempt would be measured again without end
+                if not _is_unreported(report.outcome):
+                    log.exception("cannot report an outcome: %r", report)
+                    report = report.model_copy(update={"outcome": _unreported(error)})
+                await asyncio.sleep(self._parts.pauses.away_s)
 
     def _tell(self, job: Job, device: Device, progress: Progress) -> None:
         self._parts.metrics.progressed(job, progress, emulated=device.emulated)
@@ -390,6 +398,17 @@ class HostAgent:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _unreported(error: Exception) -> Failure:
+    """Return the failure that is reported in place of an outcome that can't be."""
+    seen = f"{type(error).__name__}: {error}"
+    message = f"cannot report the outcome: {seen}. Read it in the agent's log."
+    return Failure(blame=Blame.HARNESS, kind=UNREPORTED, message=message)
+
+
+def _is_unreported(outcome: Outcome) -> bool:
+    return isinstance(outcome, Failure) and outcome.kind == UNREPORTED
 
 
 def _refusal(refused: RefusedDevice, again_in_s: float) -> DeviceRefused:

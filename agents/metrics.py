@@ -18,6 +18,7 @@ EXPORTED = (
 )
 """All metrics of an agent, also those without a series now."""
 _CELSIUS = "celsius_"
+_BATTERY = "battery"
 Conditions = Mapping[str, Scalar]
 """Facts by name, as agents/phones/conditions.py reads them."""
 
@@ -45,8 +46,10 @@ def condition_samples(device: str, facts: Conditions) -> Iterator[tuple[names.Me
         elif name == "battery_percent":
             yield names.DEVICE_BATTERY, ((device,), value / 100)
         elif name == "battery_celsius":
-            yield names.DEVICE_TEMPERATURE, ((device, "battery"), value)
-        elif name.startswith(_CELSIUS):
+            yield names.DEVICE_TEMPERATURE, ((device, _BATTERY), value)
+        elif name.startswith(_CELSIUS) and not (
+            name == f"{_CELSIUS}{_BATTERY}" and "battery_celsius" in facts
+        ):  # a series occurs once, and the battery service says the same
             yield names.DEVICE_TEMPERATURE, ((device, name.removeprefix(_CELSIUS)), value)
 
 

@@ -29,7 +29,6 @@ from controller.api.answers import ProfilePage as Profiles
 from controller.api.connection import Ask, Connection
 from controller.api.contexts import USUAL, FarmContext, read_context
 from controller.api.farm_client import ApiFarmClient
-from controller.api.prefix import EXPORT
 from controller.api.queries import ResultConditions
 from controller.api.reader import ApiReader, params_of
 from controller.contracts.base import Contract, Scalar, canonical_json
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Answer = TypeVar("Answer", bound=Contract)
-PARQUET: Final = {"format": "parquet"}
 NO_HOME: Final = Home(Path("/nonexistent"))
 """A farm elsewhere has no home here."""
 
@@ -75,8 +73,13 @@ class Results:
 
     def to_parquet(self) -> bytes:
         """Return them as a Parquet file, see `to_arrow`; raises UserError."""
-        params = {**params_of(self.wanted), **PARQUET, "samples": str(self.samples).lower()}
-        return self.farm.connection.fetch(Ask("GET", f"/results{EXPORT}", params))
+        file = io.BytesIO()
+        with (
+            closing(self.farm.reader()) as reader,
+            reader.table(self.wanted, samples=self.samples) as (_, pieces),
+        ):
+            file.writelines(pieces)
+        return file.getvalue()
 
     def to_arrow(self) -> pa.Table:
         """Return a table with a row for each metric of a result; raises UserError.

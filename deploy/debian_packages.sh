@@ -66,16 +66,19 @@ install_packages() {
   apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
-# Downloads packages and unpacks them in a directory.
+# Downloads packages and unpacks them in a directory, which may hold others: all of them, or none. The
+# checks look for a file by its name: half a file would count as a whole one.
 unpack() {
   local into=$1 deb
   shift
-  rm -rf "$DEPS/debs" && mkdir -p "$DEPS/debs" "$into" || return
+  rm -rf "$DEPS/debs" "$into.new" "$into.old" && mkdir -p "$DEPS/debs" "$into.new" || return
   (cd "$DEPS/debs" && apt-get -o APT::Sandbox::User=root download -qq "$@") || return
+  [[ ! -d $into ]] || cp --archive --link "$into/." "$into.new" || return
   for deb in "$DEPS"/debs/*.deb; do
-    dpkg -x "$deb" "$into" || return
+    dpkg -x "$deb" "$into.new" || return # replaces files, never writes into them
   done
-  rm -r "$DEPS/debs"
+  [[ ! -d $into ]] || mv -T "$into" "$into.old" || return
+  mv -T "$into.new" "$into" && rm -rf "$DEPS/debs" "$into.old"
 }
 
 # Without root: the packages and all they need, in a directory.

@@ -13,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly VENV=.venv DEPS=.deps LOCK=requirements/lock.txt
-readonly STAMP=$VENV/.setup-stamp PIP_LOG=$DEPS/pip.log WHEELS=$DEPS/wheels
+readonly STAMP=$VENV/.setup-stamp WORK_LOCK=$DEPS/setup.lock PIP_LOG=$DEPS/pip.log WHEELS=$DEPS/wheels
 readonly LANES=4 # downloads at once
 python= # absolute path of the interpreter, once found
 
@@ -61,6 +61,19 @@ provide_packages() {
   ((${#missing[@]} == 0)) || fail "$python still lacks what ${missing[*]} should give it"
 }
 
+has_packages_for_tests() {
+  has_chromium && has_emulator && has_ssh_server && has_redis_server && has_systemd_analyze
+}
+
+provide_packages_for_tests() {
+  has_chromium || get_chromium
+  has_emulator || get_emulator
+  write_env
+  has_ssh_server || get_ssh_server
+  has_redis_server || get_redis_server
+  has_systemd_analyze || get_systemd_analyze
+}
+
 # A hash of all that .venv depends on; the directory counts, because .venv holds its path.
 fingerprint() {
   { cat pyproject.toml "$LOCK" deploy/*.sh && "$python" -VV && echo "$python $PWD"; } | sha256sum
@@ -104,10 +117,7 @@ PY
 }
 
 torch_index_answers() {
-  timeout 5 "$python" -P - "${BENCHFARM_TORCH_INDEX%/}/torch/" 2>/dev/null <<'PY'
-import sys, urllib.request
-urllib.request.urlopen(sys.argv[1]).close()
-PY
+  timeout 5 "$python" -P agents/stacks/package_index.py 2>/dev/null
 }
 
 # Downloads the locked packages, several at once: pip alone waits for one after another. What it does
@@ -146,7 +156,8 @@ install_torch() {
     install --no-index --no-deps "${wheels[@]}" "$torch"
   elif [[ -n ${BENCHFARM_TORCH_INDEX:-} ]] && torch_index_answers; then
     say "installing $torch from BENCHFARM_TORCH_INDEX"
-    install --no-deps --index-url "$BENCHFARM_TORCH_INDEX" "$torch"
+    # Every user of the host can read a program's options, and the address may hold a password.
+    PIP_INDEX_URL=$BENCHFARM_TORCH_INDEX install --no-deps "$torch"
   else
     say "warning: no local wheel of $torch and no BENCHFARM_TORCH_INDEX that answers in 5 s:" \
       "taking it from pip's index, on x86_64 a CUDA build of several GB"
@@ -174,9 +185,11 @@ build_kernels() {
   "$VENV/bin/python" -P -m kernels.build 2>"$PIP_LOG" || say "warning: $(<"$PIP_LOG")"
 }
 
-# What waits for the network, and what computes, beside it.
+# What waits for the network, and what computes, beside it. The stamp is of what there was before:
+# what changes meanwhile is installed the next time.
 set_up() {
-  local downloading compiling
+  local downloading compiling stamp
+  stamp=$(fingerprint)
   create_venv
   download_locked &
   downloading=$!
@@ -191,31 +204,45 @@ set_up() {
   trap - EXIT
   install --no-deps --editable .
   verify
-  fingerprint >"$STAMP"
+  echo "$stamp" >"$STAMP"
   say "ready in $SECONDS s"
 }
 
-main() {
+# Uses what was unpacked before, if anything.
+look_around() {
   # shellcheck disable=SC1091 # written by write_env
   [[ ! -f $DEPS/env ]] || . "$DEPS/env"
-  export PIP_DISABLE_PIP_VERSION_CHECK=1
   python=$(find_python) || [[ -z ${PYTHON:-} && -z $(command -v python3) ]] || fail_without_python
-  if ! is_current; then
-    provide_packages
-    set_up
-  fi
-  build_kernels
-  if [[ ${1:-} == --for-tests ]] && ! has_chromium; then
-    get_chromium
-    write_env
-  fi
-  if [[ ${1:-} == --for-tests ]] && ! has_emulator; then
-    get_emulator
-    write_env
-  fi
-  [[ ${1:-} != --for-tests ]] || has_ssh_server || get_ssh_server
-  [[ ${1:-} != --for-tests ]] || has_redis_server || get_redis_server
-  [[ ${1:-} != --for-tests ]] || has_systemd_analyze || get_systemd_analyze
 }
 
-main "$@"
+# One at a time changes .venv and .deps. Children keep the lock, too: should this script be killed, what
+# they still write is not written over.
+take_turn() {
+  mkdir -p "$DEPS"
+  exec {turn}>"$WORK_LOCK"
+  flock --nonblock "$turn" || { say "waiting for another setup in this folder" && flock "$turn"; }
+  look_around # another may have done it meanwhile
+}
+
+end_turn() { exec {turn}>&-; }
+
+main() {
+  export PIP_DISABLE_PIP_VERSION_CHECK=1
+  look_around
+  if ! is_current; then
+    take_turn
+    if ! is_current; then
+      provide_packages
+      set_up
+    fi
+    end_turn
+  fi
+  build_kernels
+  if [[ ${1:-} == --for-tests ]] && ! has_packages_for_tests; then
+    take_turn
+    provide_packages_for_tests
+    end_turn
+  fi
+}
+
+[[ ${BASH_SOURCE[0]} != "$0" ]] || main "$@" # a test sources it

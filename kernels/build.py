@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -50,7 +51,7 @@ class NotBuilt(Exception):
 def build(library: Path = LIBRARY, optimisation: Sequence[str] = RELEASE) -> Path:
     """Compile the library and return its path; raises NotBuilt if that is impossible.
 
-    The compiler is $CXX, else c++. Takes about 10 s on one core.
+    The compiler is $CXX, which may have arguments, else c++. Takes about 10 s on one core.
     """
     compiler = _compiler()
     with TemporaryDirectory() as folder:
@@ -58,7 +59,7 @@ def build(library: Path = LIBRARY, optimisation: Sequence[str] = RELEASE) -> Pat
         # Never write to a library in use, nor to that of another build.
         linked = library.with_suffix(f".{os.getpid()}.new")
         _run(
-            [compiler, "-shared", *optimisation, "-fopenmp", *map(str, objects), "-o", str(linked)]
+            [*compiler, "-shared", *optimisation, "-fopenmp", *map(str, objects), "-o", str(linked)]
         )
     linked.replace(library)
     return library
@@ -70,7 +71,9 @@ def bring_up_to_date() -> None:
         build()
 
 
-def compile_objects(compiler: str, folder: Path, optimisation: Sequence[str]) -> list[Path]:
+def compile_objects(
+    compiler: Sequence[str], folder: Path, optimisation: Sequence[str]
+) -> list[Path]:
     """Compile cpu.cpp once, and the exports of OPS once for each variant.
 
     Returns the objects.
@@ -85,7 +88,7 @@ def compile_objects(compiler: str, folder: Path, optimisation: Sequence[str]) ->
     commands[folder / "cpu.o"] = [f'-DSOURCES="{digest()}"', str(SOURCES / "cpu.cpp")]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         running = [
-            pool.submit(_run, [compiler, *_FLAGS, *optimisation, *rest, "-c", "-o", str(target)])
+            pool.submit(_run, [*compiler, *_FLAGS, *optimisation, *rest, "-c", "-o", str(target)])
             for target, rest in commands.items()
         ]
     for done in running:
@@ -102,14 +105,15 @@ def digest() -> str:
     return found.hexdigest()[:16]
 
 
-def _compiler() -> str:
+def _compiler() -> list[str]:
     if platform.machine() not in ("x86_64", "AMD64"):
         raise NotBuilt(f"no kernels exist for {platform.machine()}")
     wanted = os.environ.get("CXX", "c++")
-    found = shutil.which(wanted)
+    program, *arguments = shlex.split(wanted) or [wanted]
+    found = shutil.which(program)
     if found is None:
         raise NotBuilt(f"the C++ compiler {wanted} is not installed")
-    return found
+    return [found, *arguments]
 
 
 def _run(command: list[str]) -> None:

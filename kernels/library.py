@@ -74,9 +74,15 @@ def choose(wanted: str, path: Path) -> Capabilities:
     """Choose the variant `wanted`, or the best one if it is empty.
 
     Raises:
-        KernelsUnusable: the CPU can't run the variant, or the library is older than its sources.
+        KernelsUnusable: the CPU can't run the variant, or the library is older than its sources
+            and plain torch is not wanted.
     """
-    supported, lack = _supported(path)
+    try:
+        supported, lack = _supported(path)
+    except KernelsUnusable:
+        if wanted != REFERENCE:
+            raise
+        supported, lack = (REFERENCE,), ""
     if not wanted:
         return Capabilities(supported[-1], supported, lack or "the best this CPU can run")
     if wanted not in supported:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from kernels.library import REFERENCE, capabilities, function
 
@@ -64,11 +66,31 @@ def register(op: Op) -> Op:
         if torch_op.backward:
             torch.library.register_autograd(
                 f"{NAMESPACE}::{name}",
-                torch_op.backward,
+                _without_tangents(torch_op.backward),
                 setup_context=torch_op.save,
                 lib=_LIBRARY,
             )
     return op
+
+
+def _without_tangents(backward: Callable[..., object]) -> Callable[..., object]:
+    """Return a gradient formula that refuses tangents: torch would take them for 0."""
+
+    @wraps(backward)
+    def run(ctx: object, *grads: Tensor | None) -> object:
+        if _in_forward_mode():
+            raise NotImplementedError(
+                "compiled kernels have no forward-mode derivatives; for these set "
+                "BENCHFARM_KERNELS=reference, or run the forward pass within the dual level"
+            )
+        return backward(ctx, *grads)
+
+    return run
+
+
+def _in_forward_mode() -> bool:
+    """Return whether tensors may have tangents here: within a dual level or torch.func.jvp."""
+    return forward_ad._current_level >= 0
 
 
 def once_differentiable(ctx: object, *grads: Tensor) -> Tensor:
@@ -85,9 +107,17 @@ def is_compiled() -> bool:
 
 
 def serves(*tensors: Tensor) -> bool:
-    """Return whether the compiled library supports these tensors: fp32 or bf16, on a CPU."""
-    fit = all(t.device.type == "cpu" and t.dtype in _SUFFIX for t in tensors)
-    return fit and is_compiled()
+    """Return whether the compiled library supports these tensors: fp32 or bf16, on a CPU.
+
+    It has no forward-mode derivatives: where tensors may have tangents, plain torch computes.
+    """
+    fit = on_cpu(*tensors) and all(t.dtype in _SUFFIX for t in tensors)
+    return fit and not _in_forward_mode() and is_compiled()
+
+
+def on_cpu(*tensors: Tensor) -> bool:
+    """Return whether the memory of all tensors can be read here."""
+    return all(t.device.type == "cpu" for t in tensors)
 
 
 def call(name: str, dtype: torch.dtype, *arguments: object) -> int | None:

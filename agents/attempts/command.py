@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -35,6 +36,8 @@ READING_S = 120.0
 """Seconds for matching a stack's patterns against its program's output."""
 TABLE: Final = "op_profile.json"
 LAST_LINES: Final = 20
+MAX_END: Final = 4096
+"""Bytes kept of each of the last lines of an output that is too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +69,24 @@ class DeviceRunner:
 
 @dataclass(slots=True)
 class _Stdout:
-    """The standard output of a program, as it comes."""
+    """The standard output of a program, as it comes; more than MAX_KEPT bytes unless whole."""
 
     lines: list[bytes] = field(default_factory=list)
+    end: deque[bytes] = field(default_factory=lambda: deque(maxlen=LAST_LINES))
+    """The last lines, for failures, if there is more."""
     size: int = 0
 
     def take(self, line: bytes) -> None:
-        self.size += len(line) + 1
+        line = line.rstrip(b"\r\n")
         if self.size <= MAX_KEPT:
-            self.lines.append(line.rstrip(b"\r\n"))
+            self.lines.append(line)
+        else:
+            self.end.append(line[:MAX_END])
+        self.size += len(line) + 1
 
     @property
     def text(self) -> str:
-        return b"\n".join(self.lines).decode(errors="replace")
+        return b"\n".join((*self.lines, *self.end)).decode(errors="replace")
 
 
 async def _run(
@@ -139,7 +147,8 @@ async def _read(command: Command, folder: Path, reading_s: float) -> Reading:
         if fault.failure.kind != "deadline":
             raise
         message = (
-            f"cannot read its output: its patterns took longer than {reading_s:g} s. Simplify them."
+            f"cannot read its output: its patterns took longer than {reading_s:g} s. "
+            "Simplify them, or print shorter lines."
         )
         failure = Failure(blame=Blame.USER, kind="patterns", message=message)
         raise WorkerFault(failure) from fault
@@ -172,20 +181,27 @@ def _failure(
 
 
 def _not_started(ended: Ended, stdout: _Stdout, program: str) -> Failure | None:
-    """Return the failure to start the program, or None if the program has printed anything."""
+    """Return the failure to start the program; None if it has started, and may have failed to start
+    another."""
+    if ended.started is None:
+        said = stdout.lines if ended.merged else ended.stderr.splitlines()
+        # A shell names itself, then what it can't start; a script that is under way comes first.
+        of_shell = [line for line in said if f" {program}:".encode() in line]
+        printed = ended.merged and len(of_shell) < len(said)
+        if not of_shell or printed or (stdout.lines and not ended.merged):
+            return None
+    elif ended.started:
+        return None
     reader = MessageReader(lambda _: None)
     for line in stdout.lines:
-        if not (ended.merged and program.encode() in line):  # else the shell's message
-            return None
         reader.take(line)
     return not_started(ended, reader)
 
 
 def _exit_failure(ended: Ended, text: str, limit_s: float) -> Failure | None:
-    signalled = ended.exit_code > 128  # a shell reports a signal as 128 + its number
     outcome = outcome_of(
         WorkerExit(
-            returncode=128 - ended.exit_code if signalled else ended.exit_code,
+            returncode=ended.returncode,
             last_message=None,
             garbled=None,
             past_deadline_s=limit_s if ended.past_deadline else None,

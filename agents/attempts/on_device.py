@@ -5,6 +5,7 @@ Works on a phone over adb and on this host: only the Remote differs.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
@@ -30,6 +31,7 @@ from agents.inference.run_length import MADE_UP_SAMPLES, MODES, loadgen_spec, re
 from agents.inference.run_rules import DATASET_ORIGIN
 from agents.remotes.remote import (
     RUNS,
+    FaultKind,
     Remote,
     RemoteFault,
     failure_of,
@@ -39,8 +41,16 @@ from controller.contracts.device import Device, DeviceKind
 from controller.contracts.errors import UserError, WorkerFault
 from controller.contracts.mobile import OnDevice, Top1
 from controller.contracts.policy import load_policy
-from controller.contracts.result import Environment, Outcome, Result, Validity
+from controller.contracts.result import (
+    Blame,
+    Environment,
+    Failure,
+    Outcome,
+    Result,
+    Validity,
+)
 from controller.contracts.wire import Job, OnDeviceProgram, Progress, WorkerSpec
+from controller.loadgen.logs import LogUnreadable
 from models.mobile.preparation import MODEL
 
 log = logging.getLogger(__name__)
@@ -149,7 +159,12 @@ async def _measure(
         log.warning("%s on %s: %s", spec.job.workload, spec.device.id, fewer)
     target = Path(spec.artefact_dir) / mode
     await site.remote.pull(logs, target)
-    result = with_files(begun(outcome, ready_s), spec.job, mode, target)
+    try:  # beside the event loop: a device may send files that take long to read
+        result = await asyncio.to_thread(
+            with_files, begun(outcome, ready_s), spec.job, mode, target
+        )
+    except LogUnreadable as error:
+        raise _damaged(str(error)) from error
     if on_host and mode == "performance":
         result = with_host_use(result, load_policy(str(spec.job.knobs["policy"])), target)
     if mode != "accuracy":
@@ -157,6 +172,11 @@ async def _measure(
     held = result.environment.get("performance_samples")  # of a phone, what its memory held
     repeated = repeats(spec.job, site.ready.samples, held if isinstance(held, int) else 0)
     return await _scored(result, site.ready, target, repeated)
+
+
+def _damaged(what: str) -> WorkerFault:
+    message = f"cannot read what the run left on the device: {what}"
+    return WorkerFault(Failure(blame=Blame.DEVICE, kind=FaultKind.PROTOCOL, message=message))
 
 
 async def _scored(result: Result, ready: Ready, folder: Path, repeated: int) -> Result:

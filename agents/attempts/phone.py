@@ -7,8 +7,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
+from agents.attempts.metered import FACTS, METRICS
 from agents.attempts.protocol import AttemptRunner
+from agents.energy.rails import is_of_battery
 from agents.host.cores import as_progress, exclusive_cores
 from agents.inference.on_device_result import with_run_rules
 from agents.inference.quality import invalid
@@ -26,6 +29,9 @@ from controller.contracts.device import Device
 from controller.contracts.policy import Policy, load_policy
 from controller.contracts.result import Blame, Failure, Outcome, Result
 from controller.contracts.wire import COOL_DOWN, Progress, WorkerSpec
+
+SIDES: Final = ("", "a.", "b.")
+"""What the names of a single run's facts begin with, and those of a comparison's sides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,12 @@ class PhoneRunner:
         if not isinstance(outcome, Result):
             return outcome
         after = await self._conditions(spec.device, remote)
+        charged = [
+            when for when, said in (("before", before), ("after", after)) if said.get("charging")
+        ]
+        if charged:
+            why = f"a charger was connected {' and '.join(charged)} the run"
+            outcome = without_battery_energy(outcome, why)
         conditions = environment_of(before, after) | {"room_celsius": room_celsius(spec.device)}
         environment = {**spec.device.facts, **conditions, **outcome.environment}
         outcome = outcome.model_copy(update={"environment": environment})
@@ -103,6 +115,21 @@ class PhoneRunner:
     async def clean(self) -> int:
         """See AttemptRunner.clean."""
         return await self.run_there.clean()
+
+
+def without_battery_energy(result: Result, why: str) -> Result:
+    """Return a result without the energy that its phone's battery told, also of a comparison's
+    sides; why: the reason, a fact of the result."""
+    said = result.environment
+    told = [side for side in SIDES if is_of_battery(str(said.get(f"{side}energy_source")))]
+    # What is the same for both sides of a comparison is told once, without a side.
+    without = frozenset(
+        f"{side}{name}" for side in (SIDES if "" in told else told) for name in METRICS | FACTS
+    )
+    facts = {name: fact for name, fact in said.items() if name not in without}
+    unknown = {f"{side}energy_unknown": why for side in told}
+    metrics = {name: metric for name, metric in result.metrics.items() if name not in without}
+    return result.model_copy(update={"metrics": metrics, "environment": {**facts, **unknown}})
 
 
 def still_fits(policy: Policy, result: Result, after: Mapping[str, Scalar]) -> Result:

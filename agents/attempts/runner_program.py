@@ -10,7 +10,15 @@ from pathlib import PurePosixPath
 
 from agents.attempts.worker_protocol import MessageReader
 from agents.host.exit_reason import WorkerExit, outcome_of
-from agents.remotes.remote import NOT_STARTED, Ended, FaultKind, Remote, RemoteFault
+from agents.remotes.remote import (
+    MESSAGE_CHARACTERS,
+    NOT_STARTED,
+    Ended,
+    FaultKind,
+    Remote,
+    RemoteFault,
+    one_line,
+)
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure, Result
 from controller.contracts.wire import Progress
@@ -58,16 +66,15 @@ def not_started(ended: Ended, reader: MessageReader) -> Failure | None:
     return Failure(
         blame=Blame.DEVICE,
         kind=FaultKind.NO_EXEC,
-        message=message,
+        message=one_line(message, MESSAGE_CHARACTERS),
         output=said,
         exit_code=ended.exit_code,
     )
 
 
 def _exit(ended: Ended, reader: MessageReader, deadline_s: float) -> WorkerExit:
-    signalled = ended.exit_code > 128  # a shell reports a signal as 128 + its number
     return WorkerExit(
-        returncode=128 - ended.exit_code if signalled else ended.exit_code,
+        returncode=ended.returncode,
         last_message=reader.last,
         garbled=reader.garbled if not ended.merged else None,
         past_deadline_s=deadline_s if ended.past_deadline else None,

@@ -20,33 +20,66 @@ from agents.energy.trace import (
     Span,
     of_counter,
     of_power,
+    require_changes,
     resolution,
 )
 
+CURRENT: Final = "battery current"
+CHARGE: Final = "battery charge"
+"""The sources' names in results."""
+_ON_BATTERY: Final = "Discharging"
+"""The only status of a battery (Linux, power_supply class) that excludes a charger."""
 _LEAST_UA: Final = 10_000.0
 """Least current in µA of an awake phone; a smaller value must be in mA."""
 _VOLTS: Final = (2.5, 25.0)
 """Plausible voltages: one lithium cell to five in series."""
+_FULL_UAH: Final = (0.3e6, 30e6)
+"""Plausible charges in µAh of a full battery: a watch's, and more than a large tablet's."""
+_LEAST_UAH: Final = 100_000.0
+"""Least charge in µAh of which no percentage is known; a smaller value must be in mAh."""
 _JOULES_OF_UAH_V: Final = 3600e-6
 
 
 def of_current(readings: Sequence[Reading], span: Span) -> Used:
     """Return the energy of a span from current and voltage; raises EnergyUnknownError."""
     require_no_charger(readings)
-    return Used(_by_current(readings, span), span.seconds, "battery current")
+    return Used(_by_current(readings, span), span.seconds, CURRENT)
 
 
 def of_charge(readings: Sequence[Reading], span: Span) -> Used:
     """Return the energy of a span from the charge counter; raises EnergyUnknownError."""
     require_no_charger(readings)
-    return Used(_by_charge(readings, span), span.seconds, "battery charge")
+    return Used(_by_charge(readings, span), span.seconds, CHARGE)
 
 
 def require_no_charger(readings: Sequence[Reading]) -> None:
-    """Raise EnergyUnknownError if a charger was connected."""
-    # With a charger, the battery delivers only a part of the energy, or none.
-    if any(r.values.get("battery_status") in ("Charging", "Full") for r in readings):
+    """Raise EnergyUnknownError unless the battery was discharging all the time."""
+    # With a charger, the battery delivers only a part of the energy, or none; so it is with `Not
+    # charging`, as at a charge limit or on a weak port.
+    statuses = [r.values.get("battery_status") for r in readings]
+    if {"Charging", "Full"} & {*statuses}:
         raise EnergyUnknownError("the phone was being charged")
+    if others := {status for status in statuses if status} - {_ON_BATTERY}:
+        told = ", ".join(sorted(others))
+        raise EnergyUnknownError(
+            f"the battery's status was {told}, which does not exclude a charger"
+        )
+    # Where a service tells it, the sampler asks in every second round.
+    if not any(statuses) or (None, None) in itertools.pairwise(statuses):
+        raise EnergyUnknownError("the battery's status is not told from end to end")
+
+
+def is_in_ua(current: float) -> bool:
+    """Return whether the current of an awake phone's battery can be in µA."""
+    return abs(current) >= _LEAST_UA
+
+
+def is_in_uah(charge: float, percent: float | None) -> bool:
+    """Return whether a battery's charge can be in µAh; percent: its level, None if unknown."""
+    least, most = _FULL_UAH
+    if not percent:
+        return _LEAST_UAH <= charge <= most
+    return least <= 100 * charge / percent <= most
 
 
 def _by_current(readings: Sequence[Reading], span: Span) -> Joules:
@@ -56,19 +89,20 @@ def _by_current(readings: Sequence[Reading], span: Span) -> Joules:
         raise EnergyUnknownError("the battery's current is not told")
     if currents.min() < 0 < currents.max():
         raise EnergyUnknownError("the battery's current changed its direction, as with a charger")
-    if float(np.median(np.abs(currents))) < _LEAST_UA:
+    if not is_in_ua(float(np.median(np.abs(currents)))):
         raise EnergyUnknownError(
             f"{np.median(np.abs(currents)):g} is not in µA, or of another part"
         )
-    return of_power(
-        [
-            (r.at_s, abs(current) * 1e-6 * volts)
-            for r in during
-            if (current := r.number("battery_current_now")) is not None
-            and (volts := _volts(r)) is not None
-        ],
-        span,
-    )
+    watts = [
+        (r.at_s, abs(current) * 1e-6 * volts)
+        for r in during
+        if (current := r.number("battery_current_now")) is not None
+        and (volts := _volts(r)) is not None
+    ]
+    # The voltage is read anew even where the current stands.
+    of_all = [abs(current) * 1e-6 for current in _numbers(readings, "battery_current_now")]
+    require_changes(of_all, "its current", "A")
+    return of_power(watts, span)
 
 
 def _by_charge(readings: Sequence[Reading], span: Span) -> Joules:
@@ -83,8 +117,18 @@ def _by_charge(readings: Sequence[Reading], span: Span) -> Joules:
         raise EnergyUnknownError("the battery's charge is not told")
     if any(b > a for (_, a), (_, b) in itertools.pairwise(charges)):
         raise EnergyUnknownError("the battery's charge rose, as with a charger")
+    _require_uah([charge for _, charge in charges], _numbers(readings, "battery_capacity"))
     joules_a_step = _JOULES_OF_UAH_V * max(volts)
     return of_counter(_used(charges, volts), span, resolution(charges) * joules_a_step)
+
+
+def _require_uah(charges: Sequence[float], percents: Sequence[float]) -> None:
+    """Raise EnergyUnknownError if a battery's charges can't be in µAh."""
+    charge = float(np.median(charges))
+    percent = float(np.median(percents)) if percents else None
+    if not is_in_uah(charge, percent):
+        level = "" if percent is None else f" at {percent:g} %"
+        raise EnergyUnknownError(f"a charge of {charge:g}{level} is not in µAh")
 
 
 def _used(charges: Samples, volts: Sequence[float]) -> list[tuple[float, float]]:

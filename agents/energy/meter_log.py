@@ -6,16 +6,13 @@ stored as the reason why energy is unknown.
 
 from __future__ import annotations
 
-import math
 import re
 from array import array
 from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
-
 from agents.energy.account import Used
-from agents.energy.trace import EnergyUnknownError, Samples, Span, of_power
+from agents.energy.trace import EnergyUnknownError, Samples, Span, of_power, require_changes
 
 SOURCE: Final = "meter"
 AT_RECEPTION: Final = "-"
@@ -110,10 +107,8 @@ def of_meter(log: MeterLog, span: Span, clock_s: float) -> Used:
     """
     if log.trouble:
         raise EnergyUnknownError(f"{SOURCE}: {log.trouble}")
-    watts = np.frombuffer(log.watts) if log.watts else np.empty(0)
-    if watts.size > 1 and math.isclose(watts.min(), watts.max(), rel_tol=1e-12):
-        raise EnergyUnknownError(f"{SOURCE}: its reading stood at {watts[0]:g} W all the time")
     try:
+        require_changes(log.watts, "its reading", "W")
         joules = of_power(log.samples(), span, log.most_age_s + clock_s)
     except EnergyUnknownError as unknown:
         raise EnergyUnknownError(f"{SOURCE}: {unknown}") from unknown

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agents.energy.account import Used
-from agents.energy.battery import require_no_charger
+from agents.energy.battery import CHARGE, CURRENT, require_no_charger
 from agents.energy.readings import Reading
 from agents.energy.trace import (
     EnergyUnknownError,
@@ -21,6 +21,7 @@ from agents.energy.trace import (
     Span,
     of_counter,
     of_power,
+    require_changes,
     resolution,
 )
 from controller.contracts.result import Environment
@@ -29,6 +30,8 @@ _BATTERY: Final = frozenset({"VBAT", "VBATT", "VSYS_PWR_VBATT"})
 _WHOLE: Final = _BATTERY | {"VSYS", "VDD_IN", "POM_5V_IN", "SYSTEM", "TOTAL SYSTEM POWER"}
 """Names, in capitals, of rails that feed a whole phone or board: the battery's, a Jetson's input,
 those of OpenPOWER's and Apple's management controllers."""
+_SOURCE: Final = "power rail: "
+"""Begins the name of the source; the rail's name follows."""
 MOST_RAILS: Final = 64
 _PLACE: Final = re.compile(r"rail_(u[jw]):([A-Za-z0-9]{1,16}:[A-Za-z0-9]{1,16})")
 _NAME: Final = re.compile(r"[A-Za-z0-9_.+\- ]{1,48}")
@@ -54,6 +57,7 @@ class Rail:
         told: Samples = [(r.at_s, n) for r in readings if (n := r.number(self.key)) is not None]
         scaled = [(at_s, value * _MICRO) for at_s, value in told]
         if not self.counts:
+            require_changes([watts for _, watts in scaled], "its reading", "W")
             return of_power(scaled, span)
         return of_counter(scaled, span, resolution(told) * _MICRO)
 
@@ -83,7 +87,13 @@ def of_rail(readings: Sequence[Reading], span: Span) -> Used:
         raise EnergyUnknownError("its power rails feed parts of it, whose sum is not the device's")
     if whole.name.upper() in _BATTERY:
         require_no_charger(readings)
-    return Used(whole.used(readings, span), span.seconds, f"power rail: {whole.name}")
+    return Used(whole.used(readings, span), span.seconds, f"{_SOURCE}{whole.name}")
+
+
+def is_of_battery(source: str) -> bool:
+    """Return whether a source of energy, as results name it, tells what a battery delivers."""
+    rail = source.removeprefix(_SOURCE).upper()
+    return source in (CURRENT, CHARGE) or rail in _BATTERY
 
 
 def rail_facts(readings: Sequence[Reading], span: Span) -> Environment:

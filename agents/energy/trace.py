@@ -19,6 +19,8 @@ MOST_UNCERTAIN: Final = 0.1
 """Largest relative uncertainty; energy that is less certain counts as unknown."""
 ROUNDED: Final = 1e-5
 """Largest relative error from rounding to whole numbers."""
+_SAME: Final = 1e-12
+"""Relative difference up to which two readings are the same number, written differently."""
 _STANDARD_ERRORS: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 """So many on either side hold 95 %: 1.96."""
 Samples = Sequence[tuple[float, float]]
@@ -78,6 +80,20 @@ def of_power(watts: Samples, span: Span, clock_s: float = 0.0) -> Joules:
     shifted = clock_s * float(np.ptp(_columns(watts)[1])) if clock_s else 0.0
     uncertainty = _STANDARD_ERRORS * scatter + stale + missing + shifted + ROUNDED * abs(joules)
     return sure_enough(Joules(joules, uncertainty), span.seconds)
+
+
+def require_changes(values: Sequence[float], what: str, unit: str) -> None:
+    """Raise EnergyUnknownError if a gauge's values changed less than twice in all its readings.
+
+    How old a reading may be is then not known. what: names the gauge in the error.
+    """
+    if len(values) < LEAST_SAMPLES:  # which of_power reports
+        return
+    steps = np.flatnonzero(~np.isclose(values[1:], values[:-1], rtol=_SAME, atol=0))
+    if not steps.size:
+        raise EnergyUnknownError(f"{what} stood at {values[0]:g} {unit} all the time")
+    if steps.size == 1:
+        raise EnergyUnknownError(f"{what} changed only once, so its readings may be of any age")
 
 
 def of_counter(joules: Samples, span: Span, resolution_j: float) -> Joules:

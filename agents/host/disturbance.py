@@ -9,6 +9,7 @@ however many there are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -39,6 +40,7 @@ def environment_of(timed: CpuTimes) -> Environment:
         "timed_other_cores": timed.other_cores,
         "timed_steal_share": timed.steal_share,
         "timed_memory_pressure": timed.strain.memory_pressure,
+        "timed_quota_throttled_s": timed.strain.quota_throttled_s,
         "timed_throttles": timed.strain.throttles,
         "timed_frequency_drop": timed.strain.frequency_drop,
         "timed_hottest_celsius": timed.strain.celsius,
@@ -84,6 +86,13 @@ def _of_the_strain(
         yield (
             f"processes waited for memory in {pressure:.1%} of the time that was timed; "
             f"policy {name} allows {most_pressure:.0%}"
+        )
+    most_quota = limits.most_quota_throttled or math.inf
+    if strain.quota_s > most_quota * strain.quota_of_s + unknown_s:
+        yield (
+            f"the CPU quota of its control group stopped its threads for {strain.quota_s:.2f} s in "
+            f"{strain.quota_of_s:.2f} s that were timed, summed over the cores; "
+            f"policy {name} allows {most_quota:.0%}"
         )
     if strain.throttles and not limits.may_throttle:
         yield (

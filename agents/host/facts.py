@@ -14,6 +14,7 @@ from controller.contracts.base import digest
 from controller.contracts.device import HOST_PREFIX, PLUGINS, Device, DeviceKind, Fact
 from controller.contracts.plugins import installed_plugins
 from controller.platform.atomic import write_private
+from controller.platform.cpu_quota import cpu_quota
 
 
 def machine_id(fallback: Path) -> str:
@@ -69,6 +70,7 @@ def host_facts() -> dict[str, Fact]:
         "isa_unusable": isa.unusable or None,
         "cores": psutil.cpu_count(logical=False) or psutil.cpu_count() or 1,
         "logical_cpus": psutil.cpu_count() or 1,
+        "cpu_quota": cpu_quota(),
         "sockets": _sockets(),
         "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or 1,
         "memory_bytes": psutil.virtual_memory().total,

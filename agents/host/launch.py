@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from agents.host.compiler import inductor_environ
 from agents.host.rank_placement import CannotPlace, place_ranks
@@ -90,8 +91,12 @@ def _rank_cores(
     knobs: Mapping[str, Scalar], cores: frozenset[int], host: HostTools
 ) -> tuple[tuple[int, ...], ...]:
     ranks, threads = int(knobs["ranks"]) // int(knobs["hosts"]), int(knobs["threads"])
+    place = partial(place_ranks, cores, host.sockets, host.nodes, host.siblings, ranks)
     try:
-        return place_ranks(cores, host.sockets, host.nodes, host.siblings, ranks, threads)
+        placed = place(threads)
+        if not threads and (most := _within_quota(len(placed[0]), ranks, host)) < len(placed[0]):
+            return place(most)
+        return placed
     except CannotPlace as refused:
         raise _refusal(refused.seen, refused.remedy) from None
 
@@ -144,7 +149,15 @@ def _threads(knobs: Mapping[str, Scalar], cores: frozenset[int], host: HostTools
             f"threads={wanted} is more than the {len(cores)} cores to run on",
             "Lower the knob threads, or add cores with the knob cores.",
         )
-    return wanted or len(cores) or 1
+    return wanted or _within_quota(len(cores), 1, host)
+
+
+def _within_quota(threads: int, ranks: int, host: HostTools) -> int:
+    """Return how many threads each rank gets by default: beyond its CPU quota, the kernel stops all
+    of them in every period."""
+    if host.cpu_quota is not None:
+        threads = min(threads, int(host.cpu_quota) // ranks)
+    return max(1, threads)
 
 
 def _allocator(malloc: str, huge_pages: bool, host: HostTools) -> dict[str, str]:

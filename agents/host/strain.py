@@ -1,8 +1,9 @@
-"""Memory pressure, heat and clock of the cores during timed sections.
+"""Memory pressure, CPU quota, heat and clock of the cores during timed sections.
 
-From the kernel's pressure stall information (/proc/pressure/memory), its counters of thermal
-throttling, cpufreq, thermal zones and hwmon. What can't be read, is damaged or went backwards is
-not known, and is left out. The standard library only, since runners on devices have it, too.
+From the kernel's pressure stall information (/proc/pressure/memory), its control groups, counters
+of thermal throttling, cpufreq, thermal zones and hwmon. What can't be read, is damaged or went
+backwards is not known, and is left out. The standard library only, since runners on devices have
+it, too.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from functools import cache
 from pathlib import Path
 from typing import Final, TypeVar
 
+from controller.platform.control_groups import number_in, number_of, text_of
+from controller.platform.cpu_quota import quota_throttled_us
+
 Value = TypeVar("Value", int, float)
 PROC: Final = Path("/proc")
 SYS: Final = Path("/sys")
 _CPU: Final = "devices/system/cpu"
 _SENSORS: Final = ("class/thermal/thermal_zone*/temp", "class/hwmon/hwmon*/temp*_input")
-_MILLICELSIUS: Final = range(-50_000, 150_000)
+MILLICELSIUS: Final = range(-50_000, 150_000)
 """What is taken for a temperature; sensors without one say numbers far outside."""
 
 
@@ -37,6 +41,8 @@ class Reading:
     """Highest clock frequency of the cores that this process may use."""
     celsius: float | None = None
     """Of the hottest sensor."""
+    quota_us: int | None = None
+    """Time for which CPU quotas have throttled the control groups of this process, of each core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,10 @@ class Strain:
     """The least of these at a section's end."""
     celsius: float | None = None
     """Of the hottest sensor, at a section's begin or end."""
+    quota_s: float = 0.0
+    """Time for which CPU quotas throttled the control groups, summed over the cores."""
+    quota_of_s: float = 0.0
+    """Elapsed time of the sections for which that is known."""
 
     def plus(self, later: Strain) -> Strain:
         """Return the strain of these sections and of later ones."""
@@ -66,12 +76,19 @@ class Strain:
             later.first_khz if self.first_khz is None else self.first_khz,
             min(_known(self.least_khz, later.least_khz), default=None),
             max(_known(self.celsius, later.celsius), default=None),
+            self.quota_s + later.quota_s,
+            self.quota_of_s + later.quota_of_s,
         )
 
     @property
     def memory_pressure(self) -> float | None:
         """Share of the time in which some task waited for memory."""
         return round(self.memory_s / self.memory_of_s, 4) if self.memory_of_s > 0 else None
+
+    @property
+    def quota_throttled_s(self) -> float | None:
+        """Time for which CPU quotas throttled the control groups; None if it is not known."""
+        return round(self.quota_s, 3) if self.quota_of_s > 0 else None
 
     @property
     def frequency_drop(self) -> float | None:
@@ -96,24 +113,31 @@ def own_cores() -> frozenset[int]:
 
 def between(start: Reading, end: Reading) -> Strain:
     """Return the strain of one section from the readings before and after it."""
-    elapsed_s, memory_s = end.at_s - start.at_s, 0.0
-    if start.memory_us is None or end.memory_us is None or end.memory_us < start.memory_us:
-        elapsed_s = 0.0
-    else:
-        memory_s = (end.memory_us - start.memory_us) / 1e6
+    elapsed_s = end.at_s - start.at_s
+    memory_s = _passed_s(start.memory_us, end.memory_us)
+    quota_s = _passed_s(start.quota_us, end.quota_us)
     counted = [
         count - start.throttles[counter]
         for counter, count in end.throttles.items()
         if start.throttles.get(counter, count + 1) <= count
     ]
     return Strain(
-        memory_s,
-        elapsed_s,
+        memory_s or 0.0,
+        0.0 if memory_s is None else elapsed_s,
         sum(counted) if counted else None,
         start.khz,
         end.khz,
         max(_known(start.celsius, end.celsius), default=None),
+        quota_s or 0.0,
+        0.0 if quota_s is None else elapsed_s,
     )
+
+
+def _passed_s(start_us: int | None, end_us: int | None) -> float | None:
+    """Return what a counter has counted; None if it is not known or went backwards."""
+    if start_us is None or end_us is None or end_us < start_us:
+        return None
+    return (end_us - start_us) / 1e6
 
 
 def read_strain(proc: Path = PROC, sys: Path = SYS) -> Reading:
@@ -124,13 +148,14 @@ def read_strain(proc: Path = PROC, sys: Path = SYS) -> Reading:
         for core in cores
         for part in ("core", "package")
     ]
-    clocks = [_number(core / "cpufreq/scaling_cur_freq") for core in cores]
+    clocks = [number_in(core / "cpufreq/scaling_cur_freq") for core in cores]
     return Reading(
         at_s=time.monotonic(),
-        memory_us=memory_stall_us(_text(proc / "pressure/memory")),
-        throttles={str(path): count for path in counters if (count := _number(path)) is not None},
+        memory_us=memory_stall_us(text_of(proc / "pressure/memory")),
+        throttles={str(path): count for path in counters if (count := number_in(path)) is not None},
         khz=max((khz for khz in _known(*clocks) if khz > 0), default=None),
         celsius=_hottest(path for sensors in _SENSORS for path in sys.glob(sensors)),
+        quota_us=quota_throttled_us(proc / "self/cgroup", sys / "fs/cgroup"),
     )
 
 
@@ -140,32 +165,13 @@ def memory_stall_us(pressure: str) -> int | None:
         kind, *fields = line.split() or [""]
         totals = [value for value in fields if value.startswith("total=")]
         if kind == "some" and len(totals) == 1:
-            return _integer(totals[0].removeprefix("total="))
+            return number_of(totals[0].removeprefix("total="))
     return None
 
 
 def _hottest(sensors: Iterable[Path]) -> float | None:
-    found = [value for value in _known(*map(_number, sensors)) if value in _MILLICELSIUS]
+    found = [value for value in _known(*map(number_in, sensors)) if value in MILLICELSIUS]
     return max(found) / 1e3 if found else None
-
-
-def _number(path: Path) -> int | None:
-    return _integer(_text(path))
-
-
-def _integer(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None
-
-
-def _text(path: Path) -> str:
-    """Return what a file says; nothing if it can't be read."""
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
 
 
 def _known(*values: Value | None) -> list[Value]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from agents.host.compiler import compiler
 from agents.host.cpu import read_instruction_sets
+from controller.platform.cpu_quota import cpu_quota
 from controller.platform.user_cache import user_cache
 
 SYSTEM = Path("/sys/devices/system")
@@ -60,6 +61,8 @@ class HostTools:
     """Mode of transparent huge pages: always, madvise or never; None if unsupported."""
     isa_unusable: tuple[str, ...]
     """Instruction sets that the CPU reports but programs can't use."""
+    cpu_quota: float | None
+    """Cores that a control group allows; None for no limit."""
     cxx: str | None
     """The C++ compiler."""
     inductor_cache: Path
@@ -79,6 +82,7 @@ def read_host_tools(prefix: Path = Path(sys.prefix)) -> HostTools:
         taskset=shutil.which("taskset"),
         huge_pages=read_huge_pages(),
         isa_unusable=read_instruction_sets().unusable,
+        cpu_quota=cpu_quota(),
         cxx=compiler(),
         inductor_cache=user_cache("inductor"),
     )

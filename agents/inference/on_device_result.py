@@ -3,11 +3,12 @@ conditions."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
-import numpy as np
 from pydantic import TypeAdapter
 
 from agents.energy.readings import readings_of
@@ -32,9 +33,15 @@ from controller.contracts.unreadable import UNREADABLE
 from controller.contracts.wire import Job, OnDeviceProgram, WorkerSpec
 from controller.loadgen.audit_pattern import FILE as AUDIT_FILE
 from controller.loadgen.audit_pattern import kept
+from controller.loadgen.logs import LogUnreadable
+from controller.loadgen.own_latencies import FILE as LATENCIES
+from controller.loadgen.own_latencies import read_latencies
 from controller.stats.prediction import predictions
 
-LATENCIES = "latencies_ns.npy"
+LATENCIES_BYTES: Final = 128 << 20
+"""Largest file of latencies that is read: 16 million samples, 28,000 a second for ten minutes."""
+SAMPLED_BYTES: Final = 32 << 20
+"""Largest file of sampled conditions that is read: an hour on a host of 256 cores."""
 _CPU_TIMES = TypeAdapter(CpuTimes)
 
 
@@ -101,17 +108,25 @@ def with_run_rules(spec: WorkerSpec, result: Result) -> Result:
 
 
 def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:
-    """Add the pulled files as artefacts, and the raw latencies as samples."""
+    """Add the pulled files as artefacts, and the raw latencies as samples.
+
+    Raises LogUnreadable if a file is none that the runner writes, or doesn't fit its result.
+    """
     artefacts = {f"{mode}_{n}": str(folder / Path(p).name) for n, p in result.artefacts.items()}
     metrics = dict(result.metrics)
     if mode == "performance":
         if audit_of(job.knobs):
             metrics[LATENCY] = audited(folder / AUDIT_FILE, str(audit_of(job.knobs)))
-        latencies = tuple(float(ns) / 1e9 for ns in np.load(folder / LATENCIES))
+        latencies = times_of(folder / LATENCIES)
+        if not latencies:
+            raise LogUnreadable(f"{LATENCIES}: no latency")
+        if len(latencies) != (count := result.environment.get("samples")):
+            raise LogUnreadable(f"{LATENCIES}: {len(latencies)} latencies for {count} samples")
         if job.scenario == "single_stream":
             metrics["latency"] = Measurement.of_samples(latencies, Unit.SECONDS)
         if job.scenario == "offline":
-            latencies = of_full_batches(latencies, int(str(result.environment.get(AT_ONCE, 1))))
+            size = result.environment.get(AT_ONCE, 1)
+            latencies = of_full_batches(latencies, max(1, size if isinstance(size, int) else 1))
         if job.knobs["length"] != "normal":
             metrics |= predictions(job.scenario, latencies)
         policy = load_policy(str(job.knobs["policy"]))
@@ -121,9 +136,31 @@ def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:
 
 
 def audited(path: Path, audit: str) -> Measurement:
-    """Return the times that an audit judges, in its order; 0 without a full batch."""
-    times = kept([float(ns) / 1e9 for ns in np.load(path)], audit)
+    """Return the times that an audit judges, in its order; 0 without a full batch.
+
+    Raises LogUnreadable.
+    """
+    times = kept(times_of(path), audit)
     return Measurement.of_samples(tuple(times or (0.0,)), Unit.SECONDS)
+
+
+def times_of(path: Path) -> tuple[float, ...]:
+    """Return a file of the runner's times in seconds, all above 0; raises LogUnreadable."""
+    _require_size(path, LATENCIES_BYTES)
+    told = read_latencies(path) or ()
+    if told and (least := min(told)) <= 0:
+        raise LogUnreadable(f"{path.name}: a time of {least} ns")
+    return tuple(float(ns) / 1e9 for ns in told)
+
+
+def _require_size(path: Path, most: int) -> None:
+    """Raise LogUnreadable for a file that is missing or larger than this, in bytes."""
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise LogUnreadable(f"{path.name}: {error.strerror or error}") from error
+    if size > most:
+        raise LogUnreadable(f"{path.name}: {size} bytes, more than the limit of {most}")
 
 
 def of_full_batches(latencies_s: tuple[float, ...], size: int) -> tuple[float, ...]:
@@ -137,25 +174,37 @@ def of_full_batches(latencies_s: tuple[float, ...], size: int) -> tuple[float, .
 def sampled(
     result: Result, policy: Policy, latencies_s: Sequence[float], folder: Path, queries: int
 ) -> Result:
-    """Add the device's sampled conditions; make the result INVALID if its policy forbids any."""
+    """Add the device's sampled conditions; make the result INVALID if its policy forbids any.
+
+    Raises LogUnreadable.
+    """
     path, started = folder / FILE, result.environment.get("started_at_uptime_s")
     if not path.exists() or not isinstance(started, int | float):
         return result
+    _require_size(path, SAMPLED_BYTES)
     readings = readings_of(path.read_text(errors="replace"), started)
-    duration_s = result.metrics["duration"].value
+    duration_s = _duration_s(result)
     rest = rest_of(result.environment, started)
     energy = energy_of(readings, Span(0.0, duration_s), rest, queries)
-    if rest:
-        readings = [reading for reading in readings if reading.at_s > rest.ended_s]
+    from_s = rest.ended_s if rest else -math.inf
+    rested = [reading for reading in readings if reading.at_s <= from_s]
+    readings = [reading for reading in readings if reading.at_s > from_s]
     found = charging_began(readings, policy)
     if policy.throttled:
-        found += findings(readings, latencies_s, duration_s, policy.throttled)
+        found += findings(readings, latencies_s, duration_s, policy.throttled, rested=rested)
     metrics = {**result.metrics, **energy.metrics}
     environment = {**result.environment, **summary(readings, duration_s), **energy.facts}
     result = result.model_copy(update={"metrics": metrics, "environment": environment})
     for finding in found:
         result = invalid(result, f"policy {policy.name}: {finding}")
     return result
+
+
+def _duration_s(result: Result) -> float:
+    duration = result.metrics.get("duration")
+    if duration is None or duration.value <= 0:
+        raise LogUnreadable("the runner's result: no duration above 0 s")
+    return duration.value
 
 
 def with_host_use(result: Result, policy: Policy, folder: Path) -> Result:

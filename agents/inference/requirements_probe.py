@@ -11,7 +11,7 @@ from typing import Final
 from agents.inference.content import LIBC, Runtime
 from agents.inference.requirements import Start, SystemFacts, Unmet, unmet
 from agents.remotes.adb.device_tree import parse_free_bytes
-from agents.remotes.adb.facts import MAX_SAID, one_line
+from agents.remotes.adb.facts import MAX_SAID
 from agents.remotes.adb.refusals import fault_of_refusal
 from agents.remotes.remote import (
     NOT_STARTED,
@@ -20,6 +20,7 @@ from agents.remotes.remote import (
     FaultKind,
     Remote,
     RemoteFault,
+    one_line,
 )
 
 ASK_S: Final = 20.0

@@ -39,7 +39,8 @@ MOMENTS: Final = ("before", "after")
 DURING: Final = ("battery_celsius", "thermal_status")
 """Conditions that are sampled during the run, too; charging is the battery's status."""
 LONGEST_GAP_S: Final = 10.0
-"""Between two samples of them: the sampler takes one a second where nothing holds it up."""
+"""Most seconds between two samples of any of them: the sampler takes one every 2 s, and asks the
+services every second time."""
 ON_BATTERY: Final = "Discharging"
 """The only status, as the kernel has it, of a battery that no charger is plugged into."""
 

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import fmean
 from typing import Final
 
 import numpy as np
 
 from agents.energy.readings import Reading
-from agents.phones.conditions import THERMAL_STATUS
+from agents.phones.conditions import hottest, status_named
 from agents.phones.policy import is_throttling
+from agents.remotes.remote import MAX_CHARACTERS
 from controller.contracts.base import Scalar
 from controller.contracts.policy import Policy, Throttled
 
 WINDOWS: Final = 10
 """A run's latencies are split into this many equal windows, whose medians show a drift."""
 LEAST_LATENCIES: Final = 60
+CONDITIONS: Final = ("battery_status", "battery_temp", "thermal_status")
+"""What has to be known throughout a run; each may stop to be readable by itself."""
+_LIMIT: Final = r"limit_cpu\d{1,4}"
+"""Names of the maximum allowed frequencies, one a core."""
+_ZONE: Final = r"zone_\d{1,4}:.{1,64}"
+_BEYOND: Final = 2**64
+"""The kernel's numbers have 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +47,16 @@ def findings(
     latencies_s: Sequence[float],
     duration_s: float,
     limits: Throttled,
+    *,
+    rested: Sequence[Reading] = (),
 ) -> list[ThrottlingSign]:
-    """Return every sign of throttling in a run, each with the moment it began."""
+    """Return every sign of throttling in a run, each with the moment it began.
+
+    rested: earlier readings, in which a core may have had more of its frequency.
+    """
     return [
         *_by_status(readings, limits.thermal_status),
-        *_by_frequency(readings, limits.frequency_share),
+        *_by_frequency(readings, _highest_limits([*rested, *readings]), limits.frequency_share),
         *_by_latency(latencies_s, duration_s, limits.latency_drift),
     ]
 
@@ -57,28 +73,30 @@ def charging_began(readings: Sequence[Reading], policy: Policy) -> list[Throttli
 
 def _by_status(readings: Sequence[Reading], from_here: str) -> Iterator[ThrottlingSign]:
     for reading in readings:
-        number = reading.number("thermal_status")
-        if number is None:
-            continue
-        known = int(number) < len(THERMAL_STATUS)
-        status = THERMAL_STATUS[int(number)] if known else str(int(number))
-        if is_throttling(status, from_here):
+        status = status_named(reading.number("thermal_status"))
+        if status and is_throttling(status, from_here):
             yield ThrottlingSign(f"throttled: thermal status {status}", max(0.0, reading.at_s))
             return
 
 
-def _by_frequency(readings: Sequence[Reading], share: float) -> Iterator[ThrottlingSign]:
-    """Yield the first core whose maximum allowed frequency fell below this share of its first
-    value."""
-    if not readings:
-        return
-    for name in (n for n in readings[0].values if n.startswith("limit_")):
-        first = readings[0].number(name)
-        for reading in readings[1:]:
-            now = reading.number(name)
-            if first and now is not None and now < share * first:
-                core = name.removeprefix("limit_")
-                what = f"throttled: {core} limited to {now / first:.0%} of its frequency"
+def _highest_limits(readings: Sequence[Reading]) -> dict[str, float]:
+    """Return the highest maximum frequency that each core was allowed, by the value's name."""
+    highest: dict[str, float] = {}
+    for name, khz in _numbers(readings, _LIMIT):
+        highest[name] = max(khz, highest.get(name, khz))
+    return highest
+
+
+def _by_frequency(
+    readings: Sequence[Reading], highest: Mapping[str, float], share: float
+) -> Iterator[ThrottlingSign]:
+    """Yield the earliest moment at which a core was allowed less than this share of its highest
+    frequency."""
+    for reading in readings:
+        for name, khz in _numbers([reading], _LIMIT):
+            if 0 <= khz < share * highest[name]:
+                core, left = name.removeprefix("limit_"), khz / highest[name]
+                what = f"throttled: {core} limited to {left:.0%} of its frequency"
                 yield ThrottlingSign(what, max(0.0, reading.at_s))
                 return
 
@@ -109,24 +127,42 @@ def _by_latency(
 
 def summary(readings: Sequence[Reading], duration_s: float) -> dict[str, Scalar]:
     """Return the extremes of a run's samples as facts of its result."""
-    moments = [0.0, *(r.at_s for r in readings if 0 < r.at_s < duration_s), duration_s]
     facts: dict[str, Scalar] = {
         "conditions_samples": len(readings),
-        "conditions_longest_gap_s": max(b - a for a, b in pairwise(moments)),
+        "conditions_longest_gap_s": _longest_gap_s(readings, duration_s),
     }
     if statuses := {r.values["battery_status"] for r in readings if "battery_status" in r.values}:
-        facts["battery_status_during"] = ", ".join(sorted(statuses))
-    names = dict.fromkeys(name for reading in readings for name in reading.values)
-    for name in names:
-        values = [v for reading in readings if (v := reading.number(name)) is not None]
-        if not values:
-            continue
-        if name.startswith("zone_"):
-            facts[f"celsius_{name[5:]}_during_max"] = max(values) / 1000
-        elif name == "battery_temp":
-            facts["battery_celsius_during_max"] = max(values) / 10
-        elif name == "thermal_status":
-            facts["thermal_status_during_max"] = THERMAL_STATUS[min(int(max(values)), 6)]
-        elif name.startswith("frequency_"):
-            facts[f"{name}_khz_during_mean"] = round(float(np.mean(values)))
-    return facts
+        facts["battery_status_during"] = ", ".join(sorted(statuses))[:MAX_CHARACTERS]
+    if known := [n for _, n in _numbers(readings, "thermal_status") if status_named(n)]:
+        facts["thermal_status_during_max"] = str(status_named(max(known)))
+    battery = hottest((name, n / 10) for name, n in _numbers(readings, "battery_temp"))
+    if battery:
+        facts["battery_celsius_during_max"] = max(battery.values())
+    zones = ((name.partition(":")[2], n / 1000) for name, n in _numbers(readings, _ZONE))
+    facts |= {f"celsius_{name}_during_max": celsius for name, celsius in hottest(zones).items()}
+    clocks: defaultdict[str, list[float]] = defaultdict(list)
+    for name, khz in _numbers(readings, r"frequency_cpu\d{1,4}"):
+        clocks[name].append(khz)
+    return facts | {f"{name}_khz_during_mean": round(fmean(khz)) for name, khz in clocks.items()}
+
+
+def _numbers(readings: Sequence[Reading], names: str) -> Iterator[tuple[str, float]]:
+    """Yield every number that the kernel can say of the names that match, with its name."""
+    wanted = re.compile(names, re.ASCII)
+    for reading in readings:
+        for name in filter(wanted.fullmatch, reading.values):
+            if (value := reading.number(name)) is not None and abs(value) < _BEYOND:
+                yield name, value
+
+
+def _longest_gap_s(readings: Sequence[Reading], duration_s: float) -> float:
+    """Return the longest time of a run without one of CONDITIONS that the device tells at all."""
+    told: list[Sequence[Reading]] = [
+        [r for r in readings if name in r.values] for name in CONDITIONS
+    ]
+    return max(_gap_s(rounds, duration_s) for rounds in list(filter(None, told)) or [readings])
+
+
+def _gap_s(readings: Sequence[Reading], duration_s: float) -> float:
+    moments = [0.0, *(r.at_s for r in readings if 0 < r.at_s < duration_s), duration_s]
+    return max(later - earlier for earlier, later in pairwise(moments))

@@ -20,11 +20,12 @@ from agents.host.cpu import read_cpuinfo
 from agents.host.cpu_watch import CpuWatch
 from agents.host.disturbance import OWN_SPEED, objections, speed_objections, validity_of
 from agents.pairing.interleave import ComparisonState, Plan, interleave
-from controller.contracts.kernels import KernelDraw, KernelRow
+from controller.contracts.kernels import KernelDraw, KernelFigures, KernelRow
 from controller.contracts.pair import Pair
 from controller.contracts.policy import Policy
 from controller.contracts.units import Unit
 from controller.stats.pairs import times_better
+from kernels import build
 from kernels.bench.case import Case, Differentiated, Direction, Work
 
 BATCH_S = 0.15
@@ -55,6 +56,8 @@ class Identity:
     dtype: str
     variant: str
     direction: Direction = "both"
+    baseline_digest: str | None = None
+    """Of the file of an implementation that the user brings."""
 
 
 def compare(
@@ -81,26 +84,44 @@ def compare(
         state = asyncio.run(interleave(*sides, plan))
     around = (before, conditions(moved))
     disturbed = (*objections(watch.timed, policy), *own_speed_objections(around, moved, policy))
-    draw = _draw(state, moved, around, disturbed, policy)
-    memory = extra_memory(case.kernel)
+    figures = _figures(state, case, moved, around, other)
+    draw = _draw(state, figures, disturbed, policy)
     better = times_better(state.ratio, Unit.SECONDS)
-    theirs, mine = percentiles(steady(state))
     return KernelRow(
         op=identity.op,
         dtype=identity.dtype,
         shape=case.shape,
         variant=identity.variant,
         baseline=baseline,
+        baseline_digest=identity.baseline_digest,
         direction=direction,
-        ratio=better.value,
+        library=build.digest(),
         ratio_low=better.low if better.bounded else None,
         ratio_high=better.high if better.bounded else None,
         pairs=better.pairs,
         bytes=moved,
+        **dict(figures),
+        threads=torch.get_num_threads(),
+        torch=torch.__version__,
+        malloc=os.environ.get("GLIBC_TUNABLES", os.environ.get("LD_PRELOAD", "")),
+        cpu=read_cpuinfo().get("model name", platform.machine()),
+        draws=(draw,),
+    )
+
+
+def _figures(
+    state: ComparisonState, case: Case, moved: int, around: Sequence[Conditions], other: Work
+) -> KernelFigures:
+    """Return what was measured, and the conditions before and after it."""
+    theirs, mine = percentiles(steady(state))
+    copy_s = median(s for one in around for s in one.copies_s)
+    memory = extra_memory(case.kernel)
+    return KernelFigures(
+        ratio=times_better(state.ratio, Unit.SECONDS).value,
         gbps=moved / mine[1] / 1e9,
-        copy_gbps=draw.copy_gbps,
+        copy_gbps=moved / copy_s / 1e9,
         baseline_gbps=moved / theirs[1] / 1e9,
-        matmul_gflops=draw.matmul_gflops,
+        matmul_gflops=median(one.gflops for one in around),
         p20_s=mine[0],
         p50_s=mine[1],
         p80_s=mine[2],
@@ -110,11 +131,6 @@ def compare(
         memory_bytes=memory,
         baseline_memory_bytes=extra_memory(other),
         memory_share=memory / case.largest_bytes,
-        threads=torch.get_num_threads(),
-        torch=torch.__version__,
-        malloc=os.environ.get("GLIBC_TUNABLES", os.environ.get("LD_PRELOAD", "")),
-        cpu=read_cpuinfo().get("model name", platform.machine()),
-        draws=(draw,),
     )
 
 
@@ -158,20 +174,13 @@ def own_speed_objections(
 
 
 def _draw(
-    state: ComparisonState,
-    moved_bytes: int,
-    around: Sequence[Conditions],
-    disturbed: tuple[str, ...],
-    policy: Policy,
+    state: ComparisonState, figures: KernelFigures, disturbed: tuple[str, ...], policy: Policy
 ) -> KernelDraw:
-    """Return a measurement with the conditions before and after it, and what disturbed it."""
-    copy_s = median(s for one in around for s in one.copies_s)
+    """Return a measurement, and what disturbed it."""
     return KernelDraw(
         measured_at=datetime.now(UTC),
         ratios=tuple(median(pair.a) / median(pair.b) for pair in steady(state)),
-        ratio=times_better(state.ratio, Unit.SECONDS).value,
-        copy_gbps=moved_bytes / copy_s / 1e9,
-        matmul_gflops=median(one.gflops for one in around),
+        **dict(figures),
         validity=validity_of((), disturbed, policy),
         reasons=disturbed,
     )

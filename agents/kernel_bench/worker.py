@@ -9,10 +9,10 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import cast
 
 import torch
-from torch import Tensor
 
 from agents.host.compiler import compiler, require_private_headers
 from agents.host.cpu_watch import CpuWatch
@@ -23,8 +23,8 @@ from controller.contracts.errors import UserError
 from controller.contracts.kernels import KernelBench, KernelCheck, KernelRow
 from controller.contracts.policy import load_policy
 from controller.platform.helper_main import Replies, serve
-from kernels.bench.case import COMPILED, Case, Work
-from kernels.bench.comparator import ComparatorUnusable, guarded, load, unlike
+from kernels.bench.case import COMPILED, Case, Comparator, Results, Work
+from kernels.bench.comparator import ComparatorUnusable, digest_of, guarded, load
 from kernels.bench.registry import operators
 from kernels.library import capabilities
 
@@ -83,11 +83,15 @@ def against(
     wanted: KernelBench, identity: Identity, case: Case, named: str, seed: str
 ) -> KernelRow:
     """Return the comparison with a user's implementation; raises UserError if it fails."""
-    other = comparator_of(case, identity, named)
+    comparator = comparator_of(case, identity, named)
+    identity = replace(identity, baseline_digest=digest_of(named))
     try:
-        return row(wanted, identity, case, named, other, seed)
+        measured = row(wanted, identity, case, named, comparator.work, seed)
     except ComparatorUnusable as error:
         raise raised_by(case, identity, named, error) from error
+    if changes := comparator.changes():
+        raise other_work(case, identity, named, changes)
+    return measured
 
 
 def with_passes(case: Case, identity: Identity) -> Case:
@@ -99,12 +103,14 @@ def with_passes(case: Case, identity: Identity) -> Case:
     raise UserError(f"time the {identity.direction} pass of {identity.op}", seen, remedy)
 
 
-def comparator_of(case: Case, identity: Identity, named: str) -> Work:
+def comparator_of(case: Case, identity: Identity, named: str) -> Comparator:
     """Return the same work as done by a user's implementation; raises UserError if it isn't."""
     tried = tried_with(identity, named)
     if case.comparator is None:
         remedy = "Choose sigmoid_focal_loss or sigmoid_focal_loss_from_labels."
         raise UserError(tried, "this operator has no form for others", remedy)
+    # Before any code of the user runs, which could change the inputs.
+    mine = cast("Results", case.kernel())
     try:
         comparator = case.comparator(load(named))
     except ComparatorUnusable as error:
@@ -118,14 +124,13 @@ def comparator_of(case: Case, identity: Identity, named: str) -> Work:
         torch._dynamo.reset()
     work = guarded(comparator.work)
     try:
-        theirs = cast("Sequence[Tensor]", work())
+        theirs = cast("Results", work())
     except ComparatorUnusable as error:
         raise raised_by(case, identity, named, error) from error
     # The check above is of few rows: what is timed has to be right, too.
-    if whole := unlike(identity.dtype, theirs, cast("Sequence[Tensor]", case.kernel())):
-        seen = f"of {case.shape}, it does other work: {'; '.join(whole)}"
-        raise UserError(tried, seen, REMEDY)
-    return work
+    if whole := comparator.changes() or comparator.differences(theirs, mine):
+        raise other_work(case, identity, named, whole)
+    return replace(comparator, work=work)
 
 
 def tried_with(identity: Identity, named: str) -> str:
@@ -136,6 +141,12 @@ def tried_with(identity: Identity, named: str) -> str:
 def raised_by(case: Case, identity: Identity, named: str, error: ComparatorUnusable) -> UserError:
     """Return the error for what a user's implementation raised on the inputs that are timed."""
     seen = f"of {case.shape}, it raised {error}"
+    return UserError(tried_with(identity, named), seen, REMEDY)
+
+
+def other_work(case: Case, identity: Identity, named: str, how: Sequence[str]) -> UserError:
+    """Return the error for what a user's implementation does otherwise on the timed inputs."""
+    seen = f"of {case.shape}, it does other work: {'; '.join(how)}"
     return UserError(tried_with(identity, named), seen, REMEDY)
 
 

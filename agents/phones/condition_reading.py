@@ -25,10 +25,13 @@ async def read_conditions(
     thermal = await remote.run(THERMAL, ask_s)
     others = await remote.run(OTHERS, ask_s)
     known = cores if isinstance(cores, int) else None
+    of_battery = battery_facts(_words(battery))
+    level = of_battery.get("battery_percent")
+    percent = level if isinstance(level, int) else None
     return {
-        **battery_facts(_words(battery)),
+        **of_battery,
         **thermal_facts(_words(thermal)),
-        **other_facts(_words(others), known),
+        **other_facts(_words(others), known, percent),
     }
 
 

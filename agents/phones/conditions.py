@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from heapq import nlargest
+from typing import Final
 
+from agents.energy.battery import is_in_ua, is_in_uah
+from agents.host.strain import MILLICELSIUS
 from controller.contracts.base import Scalar
 from controller.contracts.result import Environment
 
@@ -39,7 +43,14 @@ THERMAL_STATUS = ("NONE", "LIGHT", "MODERATE", "SEVERE", "CRITICAL", "EMERGENCY"
 """Android's ThrottlingSeverity, by number."""
 _WHOLE = re.compile(r"-?\d{1,15}", re.ASCII)
 _LOAD = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ", re.ASCII)
-_ZONE = re.compile(r"mValue=(-?\d{1,9}(?:\.\d{1,9})?), mType=\d+, mName=([^,]{1,64}),", re.ASCII)
+_SENSOR = re.compile(
+    r"Temperature\{mValue=(-?\d{1,9}(?:\.\d{1,9})?), mType=(-?\d{1,3}), mName=([^,{}\n]{1,64}), ",
+    re.ASCII,
+)
+_NO_TEMPERATURE: Final = frozenset({"6", "7", "8"})
+"""Types of sensors in volt, ampere and percent (android.hardware.thermal TemperatureType)."""
+MAX_SENSORS: Final = 64
+"""Most temperatures of one device, each of which is a fact and a series; a phone has fewer."""
 
 
 def battery_facts(dumpsys: str) -> dict[str, Scalar]:
@@ -61,20 +72,41 @@ def battery_facts(dumpsys: str) -> dict[str, Scalar]:
 def thermal_facts(dumpsys: str) -> dict[str, Scalar]:
     """Parse `dumpsys thermalservice`: status and present temperatures; old phones report none."""
     facts: dict[str, Scalar] = {}
-    if status := re.search(r"^\s*Thermal Status: (\d{1,9})\b", dumpsys, re.MULTILINE):
-        number = int(status[1])
-        known = number < len(THERMAL_STATUS)
-        facts["thermal_status"] = THERMAL_STATUS[number] if known else str(number)
+    number = re.search(r"^\s*Thermal Status: (\d{1,9})\b", dumpsys, re.MULTILINE)
+    if number and (status := status_named(int(number[1]))):
+        facts["thermal_status"] = status
     current = dumpsys.partition("Current temperatures from HAL:")[2] or dumpsys
-    for celsius, name in _ZONE.findall(current):
-        facts.setdefault(f"celsius_{name}", float(celsius))
-    return facts
+    current = current.partition("Current cooling devices")[0]
+    said = _SENSOR.findall(current)
+    found = hottest((name, float(c)) for c, kind, name in said if kind not in _NO_TEMPERATURE)
+    return {**facts, **{f"celsius_{name}": celsius for name, celsius in found.items()}}
 
 
-def other_facts(text: str, cores: int | None) -> dict[str, Scalar]:
+def status_named(number: float | None) -> str | None:
+    """Return the name of a thermal status, or None for a number that Android doesn't have."""
+    if number is None or number not in range(len(THERMAL_STATUS)):
+        return None
+    return THERMAL_STATUS[int(number)]
+
+
+def hottest(said: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Return the highest temperature of each sensor in °C, of at most the MAX_SENSORS hottest.
+
+    Left out is what can be no temperature: sensors without one say numbers far outside.
+    """
+    found: dict[str, float] = {}
+    for name, celsius in said:
+        if MILLICELSIUS.start <= celsius * 1000 < MILLICELSIUS.stop:
+            found[name] = max(celsius, found.get(name, celsius))
+    kept = frozenset(nlargest(MAX_SENSORS, found, key=found.__getitem__))
+    return {name: celsius for name, celsius in found.items() if name in kept}
+
+
+def other_facts(text: str, cores: int | None, percent: float | None = None) -> dict[str, Scalar]:
     """Parse the output of OTHERS: load over a minute, memory, current, frequencies, screen.
 
-    cores: number of the device's cores, to scale the load; None if unknown.
+    cores: number of the device's cores, to scale the load; None if unknown. percent: the battery's
+    level, by which its charge is checked; None if unknown.
     """
     pairs = (line.partition(": ") for line in text.splitlines())
     said = {key: value.strip() for key, _, value in pairs if value.strip()}
@@ -85,7 +117,7 @@ def other_facts(text: str, cores: int | None) -> dict[str, Scalar]:
     whole |= {"memory_kb": "memory_available_kb", "screen_brightness": "screen_brightness"}
     whole |= {name: name for name in said if name.startswith("khz_cpu")}
     for name, fact in whole.items():
-        if _WHOLE.fullmatch(said.get(name, "")):
+        if _WHOLE.fullmatch(said.get(name, "")) and _fits(fact, int(said[name]), percent):
             facts[fact] = int(said[name])
     for name in ("airplane_mode", "root"):
         if said.get(name) in ("0", "1"):
@@ -94,6 +126,13 @@ def other_facts(text: str, cores: int | None) -> dict[str, Scalar]:
     if governors := {value for name, value in said.items() if name.startswith("governor_")}:
         facts["governor"] = " ".join(sorted(governors))
     return facts
+
+
+def _fits(fact: str, value: int, percent: float | None) -> bool:
+    """Return whether a value can be in its fact's unit: batteries of some phones use another."""
+    if fact == "battery_current_ua":
+        return is_in_ua(value)
+    return fact != "battery_charge_uah" or is_in_uah(value, percent)
 
 
 def environment_of(before: Mapping[str, Scalar], after: Mapping[str, Scalar]) -> Environment:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from agents.remotes.adb.refusals import DEVICE
+from agents.remotes.adb.refusals import DEVICE, SHARED
 from controller.contracts.checks import Check, Health, worst_first
 
 _ON_SCREEN: Final = (
@@ -27,10 +27,14 @@ _MODES: Final[Mapping[str, tuple[str, str]]] = {
     "sideload": ("it waits for an update (sideload), not in Android", _ANDROID),
     "bootloader": ("it is in its bootloader, not in Android", _ANDROID),
     "connecting": ("adb is still connecting to it", _SOON),
+    SHARED: (
+        "adb lists two devices with this serial",
+        "Unplug one, or connect it over TCP or to another host.",
+    ),
     "authorizing": ("adb is still trying its keys", _SOON),
 }
-"""adb's states of a phone whose Android doesn't answer (AOSP adb.h, ConnectionState) → seen,
-remedy."""
+"""adb's states of a phone whose Android doesn't answer (AOSP adb.h, ConnectionState), and SHARED →
+seen, remedy."""
 OUTSIDE_ANDROID: Final = frozenset({"recovery", "rescue", "sideload", "bootloader"})
 NO_PERMISSIONS: Final = "no permissions"
 """Start of such a state; the rest depends on the host."""

@@ -18,8 +18,7 @@ from agents.phones.settings import (
     leaves_wifi,
     undo,
 )
-from agents.remotes.adb.facts import one_line
-from agents.remotes.remote import Completed, FaultKind, RemoteFault
+from agents.remotes.remote import Completed, FaultKind, RemoteFault, one_line
 from controller.contracts.adb_status import Offer
 from controller.contracts.checks import Check, Health
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agents.phones.modes import NO_PERMISSIONS, OUTSIDE_ANDROID, mode_checks
 from agents.remotes.adb.connections import Route
+from agents.remotes.adb.refusals import SHARED
 from agents.remotes.remote import FaultKind, RemoteFault
 from controller.contracts.adb_status import AdbStatus, RouteStatus
 from controller.contracts.error_payload import ErrorPayload
@@ -18,6 +19,7 @@ from controller.platform.atomic import write_private
 REMEDIES = {
     FaultKind.UNAUTHORIZED: "Confirm this host's key on its screen; it then joins by itself.",
     FaultKind.UNSUPPORTED: "Use another phone; docs/phones.md says what a phone needs.",
+    FaultKind.SHARED_SERIAL: "It is then tried again by itself.",
     FaultKind.STORAGE_FULL: "Free space on it; it is then tried again by itself.",
     FaultKind.READ_ONLY: "Restart it: runs need storage that can be written.",
 }
@@ -54,7 +56,7 @@ def route_status(
 
 def in_the_way(serial: str, state: str | None) -> PhoneUnavailable | None:
     """Return the error for a phone that waits for its user, or None if it doesn't."""
-    if state not in OUTSIDE_ANDROID and not (state or "").startswith(NO_PERMISSIONS):
+    if state not in {*OUTSIDE_ANDROID, SHARED} and not (state or "").startswith(NO_PERMISSIONS):
         return None
     first = mode_checks(str(state))[0]
     return PhoneUnavailable(f"use phone {serial}", first.seen, first.remedy)

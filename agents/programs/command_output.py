@@ -1,6 +1,6 @@
 """Parsing of a program's output: figures with units, failures with blame, tables. Pure.
 
-The output is untrusted: it may be truncated, endless or made to look like figures.
+The output is untrusted: it may be truncated, long or made to look like figures.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from controller.contracts.documents import DocumentRefused, load_json
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure, Measurement
 
-MAX_TEXT: Final = 8 * 2**20
-"""Characters read of an output: this many from its beginning, and from its end."""
-MAX_LINE: Final = 4096
-"""Characters of a line that patterns are tried on."""
+MAX_DOCUMENT: Final = 8 * 2**20
+"""Bytes of a JSON document."""
 MAX_SAMPLES: Final = 100_000
 MAX_ROWS: Final = 10_000
 MAX_FACT: Final = 200
@@ -30,12 +28,12 @@ KIND: Final = "output"
 
 
 class OutputUnreadable(ValueError):
-    """A figure that is missing, or is not a number."""
+    """A figure that is missing or not a number, or an output that is too long."""
 
 
 def failure_in(command: Command, text: str) -> Failure | None:
     """Return the failure of the first line that matches a failure pattern, or None."""
-    lines = list(_lines(text))
+    lines = text.splitlines()
     for known in command.failures:
         pattern = line_pattern(known.pattern)
         if found := next((line for line in lines if pattern.search(line)), None):
@@ -62,8 +60,7 @@ def measured(command: Command, source: Callable[[str], str]) -> dict[str, Measur
             samples = _chosen(figure, [_number(v) * figure.scale for v in _values(figure, text)])
         except OutputUnreadable as error:
             message = f"cannot read figure {name}: {error}"
-            failure = Failure(blame=Blame.WORKLOAD, kind=KIND, message=message, output=_end(text))
-            raise WorkerFault(failure) from error
+            raise WorkerFault(unreadable(message, text)) from error
         if samples:
             kept = samples if figure.select == "all" else ()
             value = Measurement.of_samples(tuple(samples), figure.unit).value
@@ -71,12 +68,17 @@ def measured(command: Command, source: Callable[[str], str]) -> dict[str, Measur
     return found
 
 
+def unreadable(message: str, text: str) -> Failure:
+    """Return the failure of an output that can't be read, with the output's last lines."""
+    return Failure(blame=Blame.WORKLOAD, kind=KIND, message=message, output=_end(text))
+
+
 def facts_in(command: Command, text: str) -> dict[str, Scalar]:
     """Return each fact from the last line that matches; unmatched facts are left out."""
     found: dict[str, Scalar] = {}
     for name, known in command.facts.items():
         pattern = line_pattern(known)
-        said = [m[VALUE] for line in _lines(text) if (m := pattern.search(line)) and m[VALUE]]
+        said = [m[VALUE] for line in text.splitlines() if (m := pattern.search(line)) and m[VALUE]]
         if said:
             found[name] = int(said[-1]) if said[-1].isdecimal() else said[-1].strip()[:MAX_FACT]
     return found
@@ -85,7 +87,7 @@ def facts_in(command: Command, text: str) -> dict[str, Scalar]:
 def objections_in(command: Command, text: str) -> tuple[str, ...]:
     """Return the distinct lines that make a result INVALID."""
     patterns = [line_pattern(known) for known in command.invalid]
-    found = (line for line in _lines(text) if any(p.search(line) for p in patterns))
+    found = (line for line in text.splitlines() if any(p.search(line) for p in patterns))
     said = dict.fromkeys(" ".join(line.split())[:MAX_FACT] for line in found)
     return tuple(f"the program printed: {line}" for line in said)[:LAST_LINES]
 
@@ -95,7 +97,7 @@ def table_in(wanted: OpTable, text: str) -> list[dict[str, str]]:
     heading, row = line_pattern(wanted.heading), line_pattern(wanted.row)
     rows: list[dict[str, str]] = []
     inside = False
-    for line in _lines(text):
+    for line in text.splitlines():
         if heading.search(line):
             rows, inside = [], True
         elif inside and len(rows) < MAX_ROWS and (found := row.search(line)):
@@ -126,7 +128,7 @@ def _values(figure: Figure, text: str) -> Iterator[object]:
     if figure.pattern is not None:
         pattern = line_pattern(figure.pattern)
         found: Iterator[object] = (
-            m[VALUE] for line in _lines(text) for m in pattern.finditer(line)
+            m[VALUE] for line in text.splitlines() for m in pattern.finditer(line)
         )
     elif figure.json_path is not None:
         found = _at(_document(text), figure.json_path.split("."), figure.where)
@@ -157,10 +159,11 @@ def _document(text: str) -> object:
     for at in sorted(begins):
         body = text[at : max(text.rfind("]"), text.rfind("}")) + 1].encode()
         try:
-            return load_json(body, MAX_TEXT)
+            return load_json(body, MAX_DOCUMENT)
         except (DocumentRefused, ValueError):
             continue
-    raise OutputUnreadable("the output has no JSON document")
+    limit = f"{MAX_DOCUMENT >> 20} MiB"
+    raise OutputUnreadable(f"the output has no JSON document of at most {limit}")
 
 
 def _at(found: object, path: Sequence[str], where: Mapping[str, str]) -> Iterator[object]:
@@ -178,9 +181,15 @@ def _at(found: object, path: Sequence[str], where: Mapping[str, str]) -> Iterato
 
 
 def _column(text: str, heading: str, where: Mapping[str, str]) -> Iterator[object]:
-    rows = csv.reader(_lines(text))
     names: list[str] = []
-    for cells in rows:
+    for line in text.splitlines():
+        try:
+            cells = next(csv.reader([line], strict=True), [])
+        except csv.Error as error:
+            if not names:  # a log may stand before the table
+                continue
+            seen = f"a line after csv heading {heading!r} is no row: {error}: {line[:60]!r}"
+            raise OutputUnreadable(f"{seen}. Write the table to a file in {{output}}.") from error
         stripped = [cell.strip() for cell in cells]
         if heading in stripped:
             names = stripped
@@ -188,11 +197,6 @@ def _column(text: str, heading: str, where: Mapping[str, str]) -> Iterator[objec
             row = dict(zip(names, stripped, strict=True))
             if all(row.get(name) == value for name, value in where.items()):
                 yield row[heading]
-
-
-def _lines(text: str) -> Iterator[str]:
-    kept = text if len(text) <= 2 * MAX_TEXT else f"{text[:MAX_TEXT]}\n{text[-MAX_TEXT:]}"
-    return (line[:MAX_LINE] for line in kept.splitlines())
 
 
 def _end(text: str) -> str:

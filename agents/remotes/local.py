@@ -20,7 +20,9 @@ from typing import Any, BinaryIO
 
 from agents.host.cpu_watch import CpuWatch
 from agents.host.oom import offer_to_oom_killer
+from agents.remotes.adb.sync import Budget
 from agents.remotes.child import Child
+from agents.remotes.host_files import copy_tree
 from agents.remotes.outputs import RunsPrograms
 from agents.remotes.remote import (
     KILLED,
@@ -80,7 +82,8 @@ class LocalPrograms:
                 return replace(ended, out_of_memory=oom_kills() > kills, beside=watch.timed)
         except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
             missing = isinstance(error, FileNotFoundError)
-            return Ended(_NOT_FOUND if missing else _NOT_EXECUTABLE, False, str(error).encode())
+            code = _NOT_FOUND if missing else _NOT_EXECUTABLE
+            return Ended(code, False, str(error).encode(), started=False)
         except (OSError, ValueError) as error:  # too long, or with a NUL
             message = f"cannot start {argv[0]}: {error}"
             raise RemoteFault(self.place, FaultKind.PROTOCOL, message) from error
@@ -179,7 +182,8 @@ async def _converse(
             listening.cancel()
     await asyncio.gather(listening)
     code = returncode if returncode >= 0 else 128 - returncode
-    return Ended(KILLED if late else code, late, bytes(stderr))
+    exit_code = KILLED if late else code
+    return Ended(exit_code, late, bytes(stderr), started=True, signalled=returncode < 0)
 
 
 async def _until_exit(
@@ -241,7 +245,8 @@ class LocalRemote(RunsPrograms[LocalPrograms]):
 
     async def pull(self, source: PurePosixPath, target: Path) -> None:
         """See Remote.pull; links are followed, a folder is merged into what is there."""
-        await asyncio.to_thread(self._pull, Path(source), target)
+        with self._named():
+            await copy_tree(Path(source), target, Budget(self.programs.place))
 
     async def clean(self) -> int:
         """See Remote.clean; does nothing while something of this agent runs."""
@@ -280,13 +285,6 @@ class LocalRemote(RunsPrograms[LocalPrograms]):
             unpacked.rename(path)
         finally:
             shutil.rmtree(unpacked, ignore_errors=True)
-
-    def _pull(self, source: Path, target: Path) -> None:
-        with self._named():
-            if source.is_dir():
-                shutil.copytree(source, target, dirs_exist_ok=True)
-            else:
-                shutil.copy(source, target)
 
     @contextmanager
     def _named(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Protocol
+from typing import Final, Protocol
 
 from agents.host.cpu_watch import CpuTimes
 from agents.remotes.tree import Tree
@@ -25,7 +25,13 @@ STDERR_BYTES = 16 * 2**10
 KILLED = 128 + 9
 """Exit code of a killed program, as in shells."""
 NOT_STARTED = frozenset({126, 127})
+SIGNALLED = range(129, 193)
+"""Exit statuses by which a shell reports the signals 1 to 64, as 128 + the number."""
 """A shell's exit codes for a program that can't be executed or isn't found."""
+MAX_CHARACTERS: Final = 200
+"""Most characters of a device's text in a fact or a message."""
+MESSAGE_CHARACTERS: Final = 1000
+"""Most characters of a fault's message, which goes to logs, status files and the store."""
 RUNS = "runs"
 """Folder beside the trees with a folder for each run."""
 NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
@@ -36,6 +42,7 @@ class FaultKind(StrEnum):
 
     OFFLINE = "offline"
     UNAUTHORIZED = "unauthorized"
+    SHARED_SERIAL = "shared_serial"
     HUNG = "hung"
     STORAGE_FULL = "storage_full"
     READ_ONLY = "read_only"
@@ -63,6 +70,9 @@ class RemoteFault(BenchfarmError):
     kind: FaultKind
     message: str
 
+    def __post_init__(self) -> None:
+        self.message = one_line(self.message, MESSAGE_CHARACTERS)
+
     @property
     def blame(self) -> Blame:
         """Who is to blame: the device, unless the kind says otherwise."""
@@ -72,6 +82,13 @@ class RemoteFault(BenchfarmError):
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message}"
+
+
+def one_line(text: str, most: int = MAX_CHARACTERS) -> str:
+    """Return a device's text on one line, for tables, labels and logs."""
+    # Only so much is looked at, since a device may say 64 MiB.
+    shown = "".join(char if char.isprintable() else " " for char in text[: 16 * most])
+    return " ".join(shown.split())[:most]
 
 
 def failure_of(error: RemoteFault | UserError) -> Failure:
@@ -108,6 +125,16 @@ class Ended:
     """Whether its kernel killed a process for lack of memory meanwhile; None if unknown."""
     beside: CpuTimes | None = None
     """What it and others used of this host's cores meanwhile; None on other machines."""
+    started: bool | None = None
+    """Whether it was started; None if only its shell's words tell."""
+    signalled: bool | None = None
+    """Whether a signal ended it; None if only its exit status tells."""
+
+    @property
+    def returncode(self) -> int:
+        """As that of subprocess: negative for a signal. A shell reports one as 128 + its number."""
+        signalled = self.exit_code in SIGNALLED if self.signalled is None else self.signalled
+        return 128 - self.exit_code if signalled else self.exit_code
 
 
 @dataclass(frozen=True, slots=True)

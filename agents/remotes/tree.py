@@ -14,7 +14,7 @@ from typing import IO
 
 from controller.contracts.base import digest
 from controller.contracts.errors import UserError
-from controller.platform.atomic import replacing
+from controller.platform.atomic import replacing_on_disk
 
 DIRECTORY = "directory"
 FEW = 16
@@ -82,7 +82,7 @@ class Tree:
                 return cls(source, source.stat().st_size, _listing_of_tar(source))
             listing = listing_of_folder(source)
             archive = archives / f"{digest(listing, 32)}.tar"
-            if not archive.exists():
+            if not _is_whole(archive, listing):
                 archives.mkdir(parents=True, exist_ok=True)
                 _pack(source, listing, archive)
         except (OSError, tarfile.TarError) as error:
@@ -105,11 +105,16 @@ def listing_of_folder(folder: Path) -> dict[str, str]:
 def differences(wanted: Listing, found: Listing) -> list[str]:
     """Return a line for each path that is missing, superfluous or different."""
     paths = sorted(path for path in wanted.keys() | found.keys() if _differs(wanted, found, path))
-    return [f"{path}: {found.get(path, 'missing')}" for path in paths]
+    return [_printable(f"{path}: {found.get(path, 'missing')}") for path in paths]
 
 
 def _differs(wanted: Listing, found: Listing, path: str) -> bool:
     return wanted.get(path) != found.get(path)
+
+
+def _printable(text: str) -> str:
+    """Return the text with escapes for unprintable characters, such as bytes that are no UTF-8."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def _names(folder: Path) -> Iterator[str]:
@@ -131,10 +136,24 @@ def _entry(path: Path) -> str:
         return file_entry(_sha256(file), executable=bool(mode & stat.S_IXUSR))
 
 
+def _is_whole(archive: Path, listing: Listing) -> bool:
+    """Return whether a kept archive has all its files up to their ends; raises OSError.
+
+    Only its headers are read, since the content is verified after each push.
+    """
+    try:
+        with tarfile.open(archive, "r:") as tar:
+            return tar.getnames() == list(listing)
+    except (FileNotFoundError, tarfile.TarError):
+        return False
+
+
 def _pack(folder: Path, listing: Listing, archive: Path) -> None:
-    """Write the same tar for the same content: sorted, without owners and times."""
+    """Write the same tar for the same content: sorted, without owners and times; on disk, since a
+    kept one isn't read again."""
     # GNU's format, since not every phone's tar reads the newer pax headers.
-    with replacing(archive) as new, tarfile.open(new, "w", format=tarfile.GNU_FORMAT) as tar:
+    gnu = tarfile.GNU_FORMAT
+    with replacing_on_disk(archive) as new, tarfile.open(fileobj=new, mode="w", format=gnu) as tar:
         for name in listing:
             _add(tar, folder, name)
 

@@ -91,6 +91,12 @@ class Pupil(OneProcess[Batch, Outputs]):
             return self._backend.gradient(self._optimizer, parameter)
         return parameter.grad
 
+    def trained(self) -> set[str]:
+        """Return the names of the parameters that the optimizer changes."""
+        held = {id(each) for group in self._optimizer.param_groups for each in group["params"]}
+        named = self.model.named_parameters()
+        return {name.removeprefix(COMPILED) for name, each in named if id(each) in held}
+
     def losses(self, steps: int) -> Iterator[float]:
         """Train, and yield the loss of each step."""
         for number in range(steps):
@@ -185,10 +191,16 @@ class StepCounter:
 def compared(
     reference: Pupil[Batch, Outputs], cell: Pupil[Batch, Outputs], batches: int
 ) -> Iterator[dict[str, Dots]]:
-    """Yield what the gradients of each batch have in common, by parameter of the reference."""
+    """Yield what the gradients of each batch have in common, by parameter.
+
+    A gradient that the reference does not have counts if the cell's optimizer changes the tensor:
+    a cell may compute gradients of frozen tensors that nothing uses (`skip_frozen: false`).
+    """
+    trained = cell.trained()
     for number in range(batches):
         wanted, got = reference.gradients(number), cell.gradients(number)
-        yield {name: _dots(gradient, got.get(name)) for name, gradient in wanted.items()}
+        names = [*wanted, *(name for name in got if name in trained and name not in wanted)]
+        yield {name: _dots(wanted.get(name), got.get(name)) for name in names}
 
 
 def rounded(
@@ -205,10 +217,12 @@ def rounded(
     return total(compared(reference, stock, batches))
 
 
-def _dots(wanted: Tensor, got: Tensor | None) -> Dots:
+def _dots(wanted: Tensor | None, got: Tensor | None) -> Dots:
     """Return two gradients' inner products; one that is missing is 0."""
-    mine = wanted.double().flatten()
-    other = torch.zeros_like(mine) if got is None else got.double().flatten()
+    both = [each.double().flatten() for each in (wanted, got) if each is not None]
+    none = torch.zeros_like(both[0])
+    mine = none if wanted is None else both[0]
+    other = none if got is None else both[-1]
     products = (mine.dot(mine), mine.dot(other), other.dot(other))
     return Dots(mine.numel(), *map(float, products))
 
@@ -216,7 +230,7 @@ def _dots(wanted: Tensor, got: Tensor | None) -> Dots:
 def gradient_facts(dots: Mapping[str, Dots], precision: str) -> Environment:
     """Return how far the gradients in a number format are from the plain ones.
 
-    None where a gradient is no number, or there is one where the plain model has none.
+    None where a gradient is no number, or trains a tensor of which the plain model has none.
     """
     off, residual = GRADIENT_FACTS[precision]
     return {

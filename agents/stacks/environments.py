@@ -13,9 +13,11 @@ from controller.contracts.base import Contract, digest
 from controller.contracts.documents import read_json
 from controller.contracts.manifests import StackEnvironment
 from controller.contracts.unreadable import UNREADABLE
-from controller.platform.atomic import write_private
+from controller.platform.atomic import replacing, write_private
 
 STACKS_VARIABLE = "BENCHFARM_STACKS"
+STATE = "install.json"
+"""The file of an InstallState."""
 
 
 def stacks_folder(home: Path, environ: Mapping[str, str] = os.environ) -> Path:
@@ -51,7 +53,7 @@ class EnvironmentFolder:
     def state(self) -> InstallState | None:
         """The stored state of its installation; None if there is none."""
         try:
-            return read_json(InstallState, self.path / "install.json")
+            return read_json(InstallState, self.path / STATE)
         except UNREADABLE:
             return None
 
@@ -62,8 +64,10 @@ class EnvironmentFolder:
         return state is not None and state.origin == self.origin and state.lock == self.lock
 
     def note(self, state: InstallState) -> None:
-        """Replace the stored state."""
-        write_private(self.path / "install.json", state.model_dump_json())
+        """Replace the stored state, which farms of other users may read."""
+        with replacing(self.path / STATE) as new:
+            write_private(new, state.model_dump_json())
+            new.chmod(0o644)
 
     @property
     def reusable(self) -> InstallState | None:

@@ -6,22 +6,20 @@ import os
 import shutil
 import subprocess
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from importlib.metadata import distributions
 from pathlib import Path
 
-from agents.stacks.environments import STACKS_VARIABLE, EnvironmentFolder, InstallState
+from agents.stacks.environments import STACKS_VARIABLE, STATE, EnvironmentFolder, InstallState
+from agents.stacks.package_index import INDEX_VARIABLE, answers, without_credentials
 from controller.contracts.errors import UserError
 from controller.platform.inherited import inherited_to_fetch
 from controller.platform.locks import exclusive_now
 from controller.platform.programs import python_module
 
-INDEX_VARIABLE = "BENCHFARM_TORCH_INDEX"
 WHEELS_VARIABLE = "BENCHFARM_TORCH_WHEELS"
-INDEX_ANSWERS_S = 5.0
 AT_ONCE = 10
 """Packages that one call of pip installs: it takes seconds to start. An installation that was
 interrupted continues after its last call."""
@@ -31,6 +29,17 @@ _CUDA_ONLY = ("nvidia-", "triton==")
 
 class StackNotInstalled(UserError):
     """A stack's environment could not be installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where pip takes packages from."""
+
+    address: str
+    """As it is shown."""
+    options: tuple[str, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """Variables for pip; every user of the host can read its options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +80,14 @@ class Installation:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with exclusive_now(self.folder.path.parent / f"{self.stack}.lock") as free:
+        lock = self.folder.path.parent / f"{self.stack}.lock"
+        with ExitStack() as held:
+            try:
+                free = held.enter_context(exclusive_now(lock))
+            except OSError as error:
+                seen = f"{error.strerror}: {lock}"
+                remedy = f"Be its owner, or set {STACKS_VARIABLE} to a folder of your own."
+                raise self._error(seen, remedy) from error
             if not free:
                 raise self._error("another process is installing it", "Wait until it has ended.")
             yield
@@ -95,11 +111,30 @@ class Installation:
         if state := self.folder.reusable:
             self.say(f"continuing after {len(state.done)} packages")
             return state
-        command = python_module("venv", "--clear", "--without-pip", str(self.folder.path))
+        self._clear()
+        command = python_module("venv", "--without-pip", str(self.folder.path))
         self._command(command, "creating the environment")
         state = InstallState(origin=self.folder.origin)
         self.folder.note(state)
         return state
+
+    def _clear(self) -> None:
+        """Delete what is in the folder, which must be an environment's, and mark it as one."""
+        path = self.folder.path
+        try:
+            entries = {entry.name: entry for entry in path.iterdir()}
+            if entries and not entries.keys() & {STATE, "pyvenv.cfg"}:
+                remedy = f"Move them away, or set {STACKS_VARIABLE} to another folder."
+                raise self._error(f"{path} holds other files", remedy)
+            self.folder.note(InstallState(origin=""))  # if this is interrupted, it is cleared again
+            for name, entry in entries.items():
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry)
+                elif name != STATE:
+                    entry.unlink()
+        except OSError as error:
+            seen = f"{error.strerror}: {error.filename}"
+            raise self._error(seen, "Make the folder yours, or delete it.") from error
 
     def _install_torch(self, state: InstallState) -> InstallState:
         """Install CPU builds of torch and its companions, if the stack names any."""
@@ -107,18 +142,20 @@ class Installation:
         source = self._torch_source(builds) if builds else None
         if source is None:
             return state
-        self.say(f"{', '.join(builds)} from {source[-1]}")
-        self._pip_install(*source, *builds)
+        self.say(f"{', '.join(builds)} from {source.address}")
+        self._pip_install(*source.options, *builds, environ=source.environ)
         return self._noted(state, *builds)
 
-    def _torch_source(self, builds: list[str]) -> tuple[str, ...] | None:
-        """Return pip's options for the first source with all the builds, else None."""
+    def _torch_source(self, builds: list[str]) -> _Source | None:
+        """Return the first source with all the builds, else None."""
         wheels, index = (self.environ.get(name) for name in (WHEELS_VARIABLE, INDEX_VARIABLE))
         if wheels:
-            source = ("--no-index", "--find-links", wheels)
-            if self._can("install", "--dry-run", "--no-deps", *source, *builds):
+            source = _Source(wheels, options=("--no-index", "--find-links", wheels))
+            if self._can("install", "--dry-run", "--no-deps", *source.options, *builds):
                 return source
-        return ("--index-url", index) if index and _answers(index) else None
+        if index and answers(index):
+            return _Source(without_credentials(index), environ={"PIP_INDEX_URL": index})
+        return None
 
     def _groups(self, state: InstallState) -> Iterator[Sequence[str]]:
         """Yield the pins that are missing, each group once those before it are installed: torch
@@ -144,13 +181,14 @@ class Installation:
         self.folder.note(state)
         return state
 
-    def _pip_install(self, *arguments: str) -> None:
+    def _pip_install(self, *arguments: str, environ: Mapping[str, str] | None = None) -> None:
         # Files of a killed installation are overwritten, not trusted. Python compiles modules when
         # they are first imported; most never are.
-        self._pip("install", "--no-deps", "--ignore-installed", "--no-compile", *arguments)
+        options = ("--no-deps", "--ignore-installed", "--no-compile")
+        self._pip("install", *options, *arguments, environ=environ)
 
-    def _pip(self, *arguments: str) -> None:
-        self._command(self._pip_command(*arguments), f"pip {' '.join(arguments)}")
+    def _pip(self, *arguments: str, environ: Mapping[str, str] | None = None) -> None:
+        self._command(self._pip_command(*arguments), f"pip {' '.join(arguments)}", environ)
 
     def _can(self, *arguments: str) -> bool:
         command = self._pip_command(*arguments)
@@ -163,13 +201,15 @@ class Installation:
         options = ("--no-input", "--disable-pip-version-check")
         return python_module("pip", *whose, *options, *arguments)
 
-    def _command(self, command: tuple[str, ...], what: str) -> None:
-        environ = inherited_to_fetch(os.environ)
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    def _command(
+        self, command: tuple[str, ...], what: str, environ: Mapping[str, str] | None = None
+    ) -> None:
+        full = inherited_to_fetch(os.environ) | dict(environ or {})
+        done = subprocess.run(command, env=full, capture_output=True, text=True, check=False)
         if done.returncode:
             said = (done.stderr or done.stdout).strip().splitlines() or ["it gave no reason"]
             raise self._error(
-                f"{what}: {said[-1]}",
+                without_credentials(f"{what}: {said[-1]}"),
                 "Correct that and run it again: it continues where it stopped.",
             )
 
@@ -182,11 +222,3 @@ def _torch_is_for_cuda(environment: Path) -> bool:
     folders = [str(path) for path in environment.glob("lib/python*/site-packages")]
     torch = (d for d in distributions(path=folders) if d.name == "torch")
     return any(need.startswith("nvidia-") for d in torch for need in d.requires or ())
-
-
-def _answers(index: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{index.rstrip('/')}/torch/", timeout=INDEX_ANSWERS_S):
-            return True
-    except (OSError, ValueError):
-        return False

@@ -38,6 +38,13 @@ class ZoneType(enum.IntEnum):
     SKIN = 3
 
 
+class Cooling(enum.IntEnum):
+    """What a phone may slow down (android.hardware.thermal CoolingType); here nothing is."""
+
+    BATTERY = 1
+    CPU = 2
+
+
 class Zone(Contract):
     """A thermal zone."""
 
@@ -111,6 +118,10 @@ def dumpsys_thermalservice(model: ThermalModel, temperatures: Mapping[str, float
             "Current temperatures from HAL:",
             *readings,
             "Current cooling devices from HAL:",
+            *(
+                f"\tCoolingDevice{{mValue=0, mType={d.value}, mName={d.name.lower()}}}"
+                for d in Cooling
+            ),
             "Temperature static thresholds from HAL:",
             *(_thresholds(zone) for zone in model.zones),
             "",

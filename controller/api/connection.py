@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from controller.api.answers import Page
 from controller.api.contexts import FarmContext
 from controller.api.prefix import PREFIX
-from controller.api.problems import Problem
+from controller.api.problems import QUOTA, Problem, type_of
 from controller.api.queries import MOST_ITEMS
 from controller.contracts.base import Contract
 from controller.contracts.errors import (
@@ -24,6 +24,7 @@ from controller.contracts.errors import (
     OverQuota,
     UserError,
 )
+from controller.runtime.client import NOT_SENT, QUIET_S, joined, maybe_done
 
 MAX_ANSWER_BYTES: Final = 2**28
 CONNECT_S: Final = 10.0
@@ -36,13 +37,13 @@ Answer = TypeVar("Answer", bound=Contract)
 Item = TypeVar("Item", bound=Contract)
 Found = TypeVar("Found")
 Params = Mapping[str, str]
-KINDS: Final[Mapping[int, type[UserError]]] = {
-    403: NotAllowed,
-    404: NotFound,
-    429: OverQuota,
-    503: FarmUnavailable,
+KINDS: Final[Mapping[str, type[UserError]]] = {
+    type_of(403): NotAllowed,
+    type_of(404): NotFound,
+    QUOTA: OverQuota,
+    type_of(503): FarmUnavailable,
 }
-"""Each status's error; of any other, UserError."""
+"""Each type of problem's error; of any other, UserError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,11 @@ class Ask:
     body: Mapping[str, Any] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it does no more if it is made twice: it reads, cancels, or submits once."""
+        return self.method != "POST" or (self.body or {}).get("again") is False
+
 
 Steps = Generator[Ask, bytes, Found]
 """Requests that are made one after the other: each is sent its answer, and in the end there is what
@@ -65,9 +71,10 @@ was found. Whoever runs them waits in the way that suits, blocking or not."""
 class TooSoon(Exception):
     """A request beyond the rate; seconds: after which it may be made again."""
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(seconds)
+    def __init__(self, seconds: float, refusal: UserError) -> None:
+        super().__init__(seconds, refusal)
         self.seconds = seconds
+        self.refusal = refusal
 
 
 class Words:
@@ -108,10 +115,11 @@ class Words:
         """Raise TooSoon, or the farm's UserError, for an answer that is none."""
         if response.status_code in GOOD:
             return
+        refusal = self.refused(response.status_code, content)
         wait = response.headers.get("Retry-After", "")
-        if response.status_code == 429 and wait.isdigit():
-            raise TooSoon(min(float(wait), LONGEST_WAIT_S))
-        raise self.refused(response.status_code, content)
+        if response.status_code == 429 and wait.isdigit() and not isinstance(refusal, OverQuota):
+            raise TooSoon(min(float(wait), LONGEST_WAIT_S), refusal)
+        raise refusal
 
     def refused(self, status: int, content: bytes) -> UserError:
         """Return the error that a refusal is."""
@@ -128,10 +136,10 @@ class Words:
             return self.older(said.detail)
         if not (parted and said.detail.startswith("cannot ")):
             tried, seen = self.tried, said.detail
-        return KINDS.get(status, UserError)(tried, seen, said.remedy)
+        return KINDS.get(said.type, UserError)(tried, seen, said.remedy)
 
-    def away(self, error: Exception) -> FarmUnavailable:
-        """Return the error of a farm that does not answer."""
+    def away(self, error: Exception, ask: Ask) -> FarmUnavailable:
+        """Return the error of a farm that does not answer a request."""
         said = str(error) or type(error).__name__
         if "CERTIFICATE_VERIFY_FAILED" in said:
             seen = "its certificate is not the one that `benchfarm login` was shown"
@@ -139,7 +147,9 @@ class Words:
                 seen = "its certificate has expired"
             remedy = "Ask the administrator for the fingerprint, then run `benchfarm login` again."
             return FarmUnavailable(self.tried, seen, remedy)
-        return FarmUnavailable(self.tried, said, "Check the address, and that it is served.")
+        if isinstance(error, (*NOT_SENT, httpx.InvalidURL)) or ask.is_repeatable:
+            return FarmUnavailable(self.tried, said, "Check the address, and that it is served.")
+        return maybe_done(self.tried, said)
 
     def stranger(self, seen: str) -> UserError:
         """Return the error of something else that listens there."""
@@ -168,10 +178,21 @@ class Words:
 class Connection:
     """Makes requests to a farm, blocking."""
 
-    def __init__(self, context: FarmContext, *, kept: bool = False) -> None:
-        """kept: whether a connection is used again until `close`, rather than made each time."""
+    def __init__(
+        self,
+        context: FarmContext,
+        *,
+        kept: bool = False,
+        answer_s: float = ANSWER_S,
+        quiet_s: float = QUIET_S,
+    ) -> None:
+        """kept: whether a connection is used again until `close`, rather than made each time.
+        answer_s, quiet_s: longest silence of an answer, and of an endless one.
+        """
         self.words = Words(context)
         self._kept = kept
+        self._answer_s = answer_s
+        self._quiet_s = quiet_s
         self._client: httpx.Client | None = None
 
     def run(self, steps: Steps[Found]) -> Found:
@@ -187,35 +208,36 @@ class Connection:
     def fetch(self, ask: Ask) -> bytes:
         """Return the answer to a request; raises UserError."""
         with self.stream(ask) as response:
-            content = b""
-            for chunk in response.iter_raw():
-                content += chunk
-                if len(content) > MAX_ANSWER_BYTES:
-                    seen = f"its answer is longer than {MAX_ANSWER_BYTES} bytes"
-                    raise self.words.stranger(seen)
+            content = joined(response.iter_raw(), MAX_ANSWER_BYTES)
+        if content is None:
+            seen = f"its answer is longer than {MAX_ANSWER_BYTES >> 20} MiB"
+            remedy = "Ask for less; `benchfarm results export` writes any number of results."
+            raise UserError(self.words.tried, seen, remedy)
         return content
 
     @contextmanager
     def stream(self, ask: Ask, *, endless: bool = False) -> Iterator[httpx.Response]:
         """Give the answer to a request, to be read while it comes; raises UserError.
 
-        endless: whether nothing may come for any time.
+        endless: whether it goes on until one side leaves, with a sign of life now and then.
         """
-        for _try in range(TRIES):
+        for tries in range(1, TRIES + 1):
             try:
                 with self._answering(ask, endless=endless) as response:
                     yield response
                 return
             except TooSoon as wait:
+                if tries == TRIES:
+                    raise wait.refusal from wait
                 time.sleep(wait.seconds)
             except (httpx.TransportError, httpx.InvalidURL) as error:
-                raise self.words.away(error) from error
-        raise self.words.stranger("it answers too slowly to be asked so often")
+                raise self.words.away(error, ask) from error
 
     @contextmanager
     def _answering(self, ask: Ask, *, endless: bool) -> Iterator[httpx.Response]:
         with self._connected() as client:
-            timeout = httpx.Timeout(CONNECT_S, read=None if endless else ANSWER_S)
+            read_s = self._quiet_s if endless else self._answer_s
+            timeout = httpx.Timeout(CONNECT_S, read=read_s)
             with client.stream(
                 *(ask.method, ask.path),
                 params=dict(ask.params),

@@ -258,13 +258,14 @@ def _responses(schemas: _Schemas, good: Json, statuses: tuple[int, ...], *, tagg
 
 def _headers(status: int) -> Json:
     said = {
-        401: ("WWW-Authenticate", "The scheme of tokens.", "string"),
-        429: ("Retry-After", "Seconds to wait.", "integer"),
+        401: ("WWW-Authenticate", "The scheme of tokens.", "string", True),
+        429: ("Retry-After", "Seconds to wait; none beyond a quota.", "integer", False),
     }
     if status not in said:
         return {}
-    name, what, kind = said[status]
-    return {"headers": {name: {"description": what, "schema": {"type": kind}}}}
+    name, what, kind, required = said[status]
+    header = {"description": what, "required": required, "schema": {"type": kind}}
+    return {"headers": {name: header}}
 
 
 def _content(media_type: str, schema: Json) -> Json:

@@ -15,7 +15,7 @@ from controller.api.connection import Ask, Connection
 from controller.api.contexts import FarmContext
 from controller.contracts.administration import ADMINISTRATION, SweepStatus
 from controller.contracts.wire import RunEvent
-from controller.runtime.client import FarmClient, Timings
+from controller.runtime.client import TIMINGS, FarmClient, Timings
 from controller.runtime.home import Home
 
 OWN: Final = "/v1"
@@ -27,9 +27,9 @@ MAX_EVENT_BYTES: Final = 2**23
 class ApiFarmClient(FarmClient):
     """Asks a controller as FarmClient does on its host; what it can't reach is said at once."""
 
-    def __init__(self, home: Home, context: FarmContext) -> None:
-        super().__init__(home, {}, Timings())
-        self._connection = Connection(context)
+    def __init__(self, home: Home, context: FarmContext, timings: Timings = TIMINGS) -> None:
+        super().__init__(home, {}, timings)
+        self._connection = Connection(context, quiet_s=timings.quiet_s)
         self._url = context.url
 
     @property

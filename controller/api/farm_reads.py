@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from controller.api.answers import (
@@ -13,18 +14,18 @@ from controller.api.answers import (
     SpentPage,
     TookPage,
 )
-from controller.api.paging import page_of
+from controller.api.paging import json_bytes, page_of, place_of
 from controller.api.queries import NoQuery, PageQuery, RegisteredQuery, SpentQuery, TookQuery
 from controller.api.reads import Ids, Reading, run, unknown
 from controller.contracts.administration import StoredFiles
 from controller.contracts.farm_now import FarmNow
-from controller.contracts.records import Took
 from controller.contracts.sweep import Cell
 from controller.runtime.fleet import devices_now, is_up
 from controller.runtime.health import trouble_of, why_away
 from controller.runtime.stored_files import stored_files_now
 from controller.runtime.waiting import held_up_now
 
+PLACE_OF_TRY: Final = (float, float, str, int)
 SEE_DEVICES: Final = "GET /api/v1/devices lists all."
 
 
@@ -93,12 +94,15 @@ def took(farm: Reading, asked: TookQuery, _: Ids) -> TookPage:
     kind = Cell(
         workload=asked.workload, stack=asked.stack, scenario=asked.scenario, knobs={}, selector=""
     )
-    placed: dict[int, Took] = dict(enumerate(farm.store.took([kind])))
-    places, following = page_of(
-        *(placed, lambda place: (place,), (int,), asked),
-        size=lambda place: len(placed[place].model_dump_json()),
+    # The newest attempts change: a cursor also holds the end of the newest one of the first page.
+    after = place_of(asked, PLACE_OF_TRY)
+    found = farm.store.ended_tries([kind], math.inf if after is None else float(after[0]))
+    newest = after[0] if after else max((place.ended_at for place, _ in found), default=0.0)
+    items, following = page_of(
+        *(found, lambda one: (newest, *one[0]), PLACE_OF_TRY, asked),
+        size=lambda one: json_bytes(one[1]),
     )
-    return TookPage(items=tuple(placed[place] for place in places), next=following)
+    return TookPage(items=tuple(took for _, took in items), next=following)
 
 
 def artefacts(farm: Reading, asked: PageQuery, ids: Ids) -> ArtefactPage:

@@ -13,7 +13,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from controller.api.identity import REALM, Caller, caller_of, known_digests
 from controller.api.options import ApiOptions
-from controller.api.problems import Problem, TooFast, Unauthenticated, problem, problem_of
+from controller.api.problems import Problem, TooFast, Unauthenticated, problem, problem_of, type_of
 from controller.api.rates import RateLimit
 from controller.api.replies import NO_HEADERS, problem_of_aiohttp, refusal
 from controller.api.source import Source, Threads
@@ -116,7 +116,7 @@ class Guard:
         return known_digests(self._source.store(), self._home)
 
     def _refused(self, request: web.Request, said: Problem, wait_s: int = 1) -> web.Response:
-        headers = {"Retry-After": str(wait_s)} if said.status == 429 else {}
+        headers = {"Retry-After": str(wait_s)} if said.type == type_of(429) else {}
         return self._refusal(request, said, headers)
 
     def _refusal(

@@ -12,7 +12,7 @@ from controller.api.problems import InvalidRequest
 from controller.api.queries import ComparisonQuery, FailureQuery, ProfileQuery
 from controller.api.reads import Ids, Reading, result_place
 from controller.contracts.catalog import load_catalog
-from controller.contracts.outcome_filter import PageRequest
+from controller.contracts.outcome_filter import CellFilter, OutcomeFilter, PageRequest
 from controller.contracts.sweep import Side
 from controller.contracts.wording import faults_of
 from controller.reports.comparison import Comparison
@@ -69,7 +69,9 @@ def comparison(farm: Reading, asked: ComparisonQuery, _: Ids) -> Comparison:
         device=asked.device,
     )
     remedy = "Choose with `device`, `sweep` and `knobs`, or add `force=true`."
-    results = farm.store.results(asked.sweep)
+    cell = CellFilter(asked.workload, asked.scenario)
+    kept = OutcomeFilter(cell, sweep_id=asked.sweep, device=asked.device)
+    results, _count = farm.store.selected_results(kept)
     return compare_stored(results, wanted, catalog, remedy, force=asked.force)[0]
 
 

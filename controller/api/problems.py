@@ -19,8 +19,12 @@ from controller.contracts.errors import (
 )
 from controller.metrics.web_server import TooManyRequests
 from controller.platform.terminal import visible
+from controller.runtime.client import MaybeDone
 
 MEDIA_TYPE: Final = "application/problem+json"
+URN: Final = "urn:benchfarm:problem:"
+QUOTA: Final = f"{URN}over-quota"
+"""Type of a request beyond the user's quota: repeating it does not help."""
 TYPES: Final[dict[int, str]] = {
     401: "no-valid-token",
     403: "not-allowed",
@@ -35,7 +39,7 @@ TYPES: Final[dict[int, str]] = {
     500: "internal-error",
     503: "unavailable",
 }
-"""Status → the end of the problem's type, which is a URN."""
+"""Status → the end of the problem's type, which is a URN; a quota's is QUOTA."""
 TITLES: Final[dict[int, str]] = {
     401: "The request has no valid token",
     403: "The token does not allow this",
@@ -46,7 +50,7 @@ TITLES: Final[dict[int, str]] = {
     415: "The body is not plain JSON",
     416: "The content has no such range",
     422: "The request cannot be understood",
-    429: "Too many requests",
+    429: "Too many requests, or beyond the user's quota",
     500: "The server failed",
     503: "The store or the controller cannot be used now",
 }
@@ -57,7 +61,7 @@ class Problem(Contract):
     """Why a request failed, and what to do (RFC 9457)."""
 
     type: str
-    """`urn:benchfarm:problem:…`; the same for all problems with this status."""
+    """`urn:benchfarm:problem:…`; one for each status, and `over-quota` beside that of 429."""
     title: str
     status: int
     detail: str
@@ -113,10 +117,15 @@ _STATUSES: Final[tuple[tuple[type[BenchfarmError], int], ...]] = (
 """Each error's status; of any other UserError, 422."""
 
 
+def type_of(status: int) -> str:
+    """Return the type of the problems of a status that TYPES has."""
+    return f"{URN}{TYPES[status]}"
+
+
 def problem(status: int, detail: str, remedy: str = "") -> Problem:
     """Return a problem of a status that TYPES has."""
     return Problem(
-        type=f"urn:benchfarm:problem:{TYPES[status]}",
+        type=type_of(status),
         title=TITLES[status],
         status=status,
         detail=visible(detail),
@@ -130,9 +139,13 @@ def problem_of(error: UserError | StoreUnavailable) -> Problem:
     if isinstance(error, StoreUnavailable | HomeUnusable):
         remedy = "Ask the administrator to run `benchfarm store check` on the head."
         return problem(status, "cannot read the head's store", remedy)
+    if isinstance(error, MaybeDone):
+        detail = "the controller did not answer; it may have done what was asked"
+        return problem(status, detail, error.remedy)
     if isinstance(error, FarmUnavailable):
         remedy = "Repeat it later; what is stored can be read meanwhile."
         return problem(status, "the controller cannot be reached, or cannot store it", remedy)
     said = ErrorPayload.of(error)
     seen = said.seen.removesuffix(".")
-    return problem(status, f"cannot {said.tried}: {seen}", said.remedy)
+    found = problem(status, f"cannot {said.tried}: {seen}", said.remedy)
+    return found.model_copy(update={"type": QUOTA}) if isinstance(error, OverQuota) else found

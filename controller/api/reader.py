@@ -188,12 +188,15 @@ class ApiReader:
             yield from response.iter_raw()
 
     @contextmanager
-    def table(self, wanted: OutcomeFilter) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """Give how many results a filter keeps, and the Parquet file of them, with their samples.
+    def table(
+        self, wanted: OutcomeFilter, *, samples: bool = True
+    ) -> Iterator[tuple[int, Iterator[bytes]]]:
+        """Give how many results a filter keeps, and the Parquet file of them.
 
-        It is the file that the farm's head writes, in pieces; raises UserError, FarmUnavailable.
+        It is the file that the farm's head writes, in pieces; samples: whether it has their raw
+        samples. Raises UserError, FarmUnavailable.
         """
-        params = {**params_of(wanted), "format": "parquet", "samples": _flag(True)}
+        params = {**params_of(wanted), "format": "parquet", "samples": _flag(samples)}
         asked = Ask("GET", f"/results{EXPORT}", params)
         with self._connection.stream(asked) as response:
             told = response.headers.get(TOTAL, "")
@@ -223,7 +226,7 @@ class ApiReader:
         with self._connection.stream(Ask("GET", f"{path}{EXPORT}", params)) as response:
             try:
                 total = int(response.headers[TOTAL])
-                found += (kind.model_validate_json(line) for line in _split(response))
+                found += (kind.model_validate_json(line) for line in lines_of(response.iter_raw()))
             except (KeyError, ValidationError, ValueError) as error:
                 raise words.stranger("its answer is not one of this release") from error
         missing = min(total, int(params.get("newest", total))) - len(found)
@@ -265,12 +268,15 @@ def _id(text: str) -> str:
     return quote(text, safe="")
 
 
-def _split(response: httpx.Response) -> Iterator[bytes]:
+def lines_of(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the lines of an answer; raises ValueError if one is not ended, or too long."""
-    begun = b""
-    for chunk in response.iter_raw():
-        *lines, begun = (begun + chunk).split(b"\n")
-        yield from lines
+    begun = bytearray()
+    for chunk in chunks:
+        first, *others = chunk.split(b"\n")
+        begun += first
+        for other in others:
+            yield bytes(begun)
+            begun = bytearray(other)
         if len(begun) > MAX_LINE_BYTES:
             raise ValueError("a line is too long")
     if begun:

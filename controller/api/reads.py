@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TypeAlias
 
 from controller.api.answers import (
@@ -43,10 +44,10 @@ from controller.contracts.outcome_filter import (
 from controller.contracts.outcome_filter import ResultPage as StoredPage
 from controller.contracts.records import StoredResult, SweepRecord
 from controller.contracts.run import Run
-from controller.contracts.sweep import Cell, Side
 from controller.platform.terminal import LONGEST
 from controller.runtime.fleet import agents_now, devices_now
 from controller.runtime.home import Home
+from controller.store.places import RunFilter, RunPlace
 from controller.store.protocol import StoreReader
 
 Ids: TypeAlias = Mapping[str, str]
@@ -96,18 +97,17 @@ def record_of(store: StoreReader, sweep_id: str) -> SweepRecord:
 
 def runs(farm: Reading, asked: RunQuery, _: Ids) -> RunPage:
     """Return runs in the order of the queue."""
-    wanted = CellFilter(workload=asked.workload, scenario=asked.scenario, stack=asked.stack)
-    places = {record.sweep_id: place for place, record in enumerate(farm.store.sweeps())}
-    found = (
-        run
-        for run in farm.store.runs(asked.sweep, open_only=asked.open)
-        if asked.state in (None, run.state) and _keeps(wanted, run.cell)
-    )
+    cell = CellFilter(workload=asked.workload, scenario=asked.scenario, stack=asked.stack)
+    wanted = RunFilter(cell, asked.sweep, asked.state, asked.open)
+    kinds = (int, int, str)
+    after = place_of(asked, kinds)
+    behind = None if after is None else RunPlace._make(after)
+    found = farm.store.queue_part(wanted, behind, asked.limit + 1)
     items, following = page_of(
-        *(found, lambda run: (places.get(run.sweep_id, 0), run.position, run.run_id)),
-        *((int, int, str), asked),
+        *(found, itemgetter(0), kinds, asked),
+        size=lambda placed: json_bytes(placed[1]),
     )
-    return RunPage(items=items, next=following)
+    return RunPage(items=tuple(run for _, run in items), next=following)
 
 
 def run(farm: Reading, _: NoQuery, ids: Ids) -> Run:
@@ -183,11 +183,6 @@ def agents(farm: Reading, asked: AgentQuery, _: Ids) -> AgentPage:
     found = (known for known in ever if asked.online in (None, known.online))
     items, following = page_of(found, lambda each: (each.agent.id,), (str,), asked)
     return AgentPage(items=items, next=following)
-
-
-def _keeps(wanted: CellFilter, cell: Cell) -> bool:
-    side = Side(stack=cell.stack, knobs=cell.knobs)
-    return wanted.keeps(cell.workload, cell.scenario, side, cell.versus)
 
 
 def _sweep_key(record: SweepRecord) -> Key:

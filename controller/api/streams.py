@@ -15,6 +15,8 @@ from pydantic import ValidationError
 from controller.api.route_kinds import TOTAL, Export
 from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import FarmUnavailable, UserError
+from controller.platform.peers import check_peer_async
+from controller.runtime.client import QUIET_S
 from controller.runtime.home import Home
 
 HEADERS: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-store"}
@@ -104,11 +106,12 @@ async def _controller_lines(
     remedy = "Repeat it later."
     headers = _headers(home)
     url = home.endpoint().url
-    timeout = httpx.Timeout(CONNECT_S, read=None)
+    timeout = httpx.Timeout(CONNECT_S, read=QUIET_S)
     async with httpx.AsyncClient(
         base_url=url, headers=headers, timeout=timeout, trust_env=False
     ) as client:
-        request = client.build_request("GET", f"/v1/sweeps/{quote(sweep_id, safe='')}/events")
+        path = f"/v1/sweeps/{quote(sweep_id, safe='')}/events"
+        request = client.build_request("GET", path, extensions={"trace": check_peer_async})
         try:
             response = await client.send(request, stream=True)
         except httpx.TransportError as error:

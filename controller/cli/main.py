@@ -15,7 +15,13 @@ from controller.cli.commands import commands
 from controller.cli.lazy import LazyGroup
 from controller.platform.interrupted import INTERRUPTED
 from controller.platform.programs import PYTHON, PYTHON_MODES, this_program
-from controller.platform.terminal import LONGEST, make_visible, output_is_lost, say
+from controller.platform.terminal import (
+    LONGEST,
+    make_visible,
+    open_missing_streams,
+    output_is_lost,
+    say,
+)
 
 COMPLETE: Final = "_BENCHFARM_COMPLETE"
 """Variable by which a shell's completion script asks for completions, as typer names it."""
@@ -115,6 +121,7 @@ def _in_utf8() -> None:
 
 def main() -> None:
     """Run the command line; the user's own mistakes are one line and exit status 2."""
+    open_missing_streams()
     _in_utf8()
     make_visible()
     if COMPLETE in os.environ:

@@ -34,6 +34,7 @@ from controller.cli.sweep_reference import sweep_id_of
 from controller.cli.sweep_view import all_met_rules, show_status, show_summary
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import Device, RegisteredAgent, RegisteredDevice
+from controller.contracts.documents import MAX_BYTES
 from controller.contracts.errors import SweepInvalid, UserError
 from controller.contracts.sweep import Cell, Sweep
 from controller.contracts.sweep_file import parse_sweep
@@ -248,14 +249,27 @@ def read_sweep(file: str) -> Sweep:
     if not file:
         remedy = "Name a YAML file, or `-` for standard input."
         raise SweepInvalid("read a sweep", "the file's name is empty", remedy)
-    if file == "-":
-        return parse_sweep(sys.stdin.buffer.read(), "standard input")
     try:
-        raw = Path(file).read_bytes()
+        raw = _content(file)
     except OSError as error:
-        other = f"Name a YAML file; paths are relative to {Path.cwd()}."
+        other = f"Name a YAML file; {_current_folder()}."
         raise SweepInvalid(f"read sweep {file}", error.strerror or str(error), other) from error
-    return parse_sweep(raw, file)
+    return parse_sweep(raw, "standard input" if file == "-" else file)
+
+
+def _content(file: str) -> bytes:
+    """Return a file's content, but at most a byte more than a sweep may have: it may be endless."""
+    if file == "-":
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
+    with Path(file).open("rb") as opened:
+        return opened.read(MAX_BYTES + 1)
+
+
+def _current_folder() -> str:
+    try:
+        return f"paths are relative to {Path.cwd()}"
+    except OSError:
+        return "the current folder is gone"
 
 
 def watch_to_end(sweep_id: str) -> int:

@@ -30,6 +30,8 @@ Name = Annotated[str, Field(pattern=NAME)]
 Word = Annotated[str, Field(max_length=4096, pattern=r"^[^\x00-\x1f\x7f]*$")]
 LABEL = r"^[^\x00-\x1f\x7f]*$"
 LABEL_CHARACTERS = 200
+ABSENCE_CHARACTERS = 5000
+"""Most characters of the reason why a device is away, which may name a path."""
 Label = Annotated[str, Field(min_length=1, max_length=LABEL_CHARACTERS, pattern=LABEL)]
 GivenName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 """Name that a person gives a device."""
@@ -242,7 +244,7 @@ class AbsentDevice(Contract):
 
     device_id: Id
     state: Literal[DeviceState.OFFLINE, DeviceState.UNAUTHORIZED]
-    why: str
+    why: Annotated[str, Field(max_length=ABSENCE_CHARACTERS)]
 
 
 class Registration(Contract):

@@ -32,6 +32,7 @@ _BRIEF.maxlevel = 2
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _REST_OF_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+("|\Z)', re.DOTALL)
 _NUMBER = re.compile(rb"[\d.]{%d}" % (MAX_DIGITS + 1))
+_EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+\Z", re.ASCII)
 _MERGE = "tag:yaml.org,2002:merge"
 _ODD = re.compile(r"\t|.\ufeff|(?:^\ufeff?|[\s,\[{:-])!|[|>][^\s#]{0,2}#", re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -241,6 +242,9 @@ class _FastLoader(_Loader):
 
 for _tag in ("int", "float"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _Loader.construct_number)
+# In YAML 1.1, which PyYAML follows, 1e-05 is a text. In YAML 1.2 it is a number, and Python prints
+# one so.
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("-+0123456789"))
 
 
 def _refusal(problem: str, mark: yaml.Mark) -> DocumentRefused:

@@ -55,50 +55,21 @@ class KernelCheck(Contract):
     objections: tuple[str, ...]
 
 
-class KernelDraw(Contract):
-    """One measurement of a row, and what the machine could do at that minute."""
+class KernelFigures(Contract):
+    """What is measured of an operator and a baseline; times are those of the row's direction."""
 
-    measured_at: AwareDatetime
-    ratios: tuple[Annotated[float, Field(gt=0)], ...] = Field(min_length=1)
-    """How many times faster the kernel was, in each steady pair."""
     ratio: float
-    copy_gbps: float
-    """As in KernelRow: what code limited by memory can reach."""
-    matmul_gflops: float
-    """10⁹ operations a second of a square fp32 product: what code limited by arithmetic depends
-    on."""
-    validity: Validity
-    """Whether the machine was quiet by its policy; INVALID where the policy enforces that."""
-    reasons: tuple[str, ...]
-    """Why it is not VALID."""
-
-
-class KernelRow(Contract):
-    """One operator against one baseline; times and bytes are those of its direction."""
-
-    op: str
-    dtype: str
-    shape: str
-    variant: str
-    """The variant that ran; `reference` where nothing is compiled."""
-    baseline: str
-    direction: Direction = "both"
-    ratio: float
-    """How many times faster the kernel is; the interval is a 95 % interval."""
-    ratio_low: float | None
-    """None if there are too few pairs for an interval."""
-    ratio_high: float | None
-    pairs: int
-    bytes: int
-    """Bytes that any implementation has to move: inputs read once, results written once."""
+    """How many times faster the kernel is."""
     gbps: float
     """bytes / the kernel's median time, in 10⁹ bytes a second."""
     copy_gbps: float
-    """The same for a copy that reads and writes as many bytes together, before and after."""
+    """The same for a copy that reads and writes as many bytes together, before and after: what code
+    limited by memory can reach."""
     baseline_gbps: float
     """The same for the baseline: bytes over its median time, whatever it moves beyond them."""
     matmul_gflops: float
-    """As in KernelDraw."""
+    """10⁹ operations a second of a square fp32 product: what code limited by arithmetic depends
+    on."""
     p20_s: float
     p50_s: float
     p80_s: float
@@ -111,11 +82,50 @@ class KernelRow(Contract):
     baseline_memory_bytes: int
     memory_share: float
     """memory_bytes / size of the largest input."""
+
+
+class KernelDraw(KernelFigures):
+    """One measurement of a row, and what the machine could do at that minute."""
+
+    measured_at: AwareDatetime
+    ratios: tuple[Annotated[float, Field(gt=0)], ...] = Field(min_length=1)
+    """How many times faster the kernel was, in each steady pair."""
+    validity: Validity
+    """Whether the machine was quiet by its policy; INVALID where the policy enforces that."""
+    reasons: tuple[str, ...]
+    """Why it is not VALID."""
+
+
+class KernelPairing(Contract):
+    """What is compared with what, and with which settings: all draws of a row agree in it."""
+
+    op: str
+    dtype: str
+    shape: str
+    variant: str
+    """The variant that ran; `reference` where nothing is compiled."""
+    library: str
+    """Hash of the compiled library's sources."""
+    baseline: str
+    baseline_digest: str | None
+    """Hash of the file of a user's implementation; None for baselines of ours."""
+    direction: Direction = "both"
+    bytes: int
+    """Bytes that any implementation has to move: inputs read once, results written once."""
     threads: int
     torch: str
     malloc: str
     """Settings of malloc, equal for both sides."""
     cpu: str
     """The processor's model."""
+
+
+class KernelRow(KernelFigures, KernelPairing):
+    """One operator against one baseline; figures are medians over the draws that count."""
+
+    ratio_low: float | None
+    """Lower end of the ratio's 95 % interval. None if there are too few pairs for one."""
+    ratio_high: float | None
+    pairs: int
     draws: tuple[KernelDraw, ...] = Field(min_length=1)
-    """What it is made from, oldest first; with several, the other figures are medians over them."""
+    """What it is made from, oldest first."""

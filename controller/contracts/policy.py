@@ -40,6 +40,8 @@ class HostLimits(Contract):
     """Of the cores' time, taken by the hypervisor."""
     most_memory_pressure: Share | None = None
     """Of the time, in which some task waits for memory."""
+    most_quota_throttled: Share | None = None
+    """Of the time, for which a CPU quota stops threads, summed over the cores."""
     most_frequency_drop: Share | None = None
     """Of the highest clock frequency of the cores, against that of the beginning."""
     most_speed_change: Share | None = None

@@ -7,7 +7,7 @@ from enum import StrEnum
 from statistics import median
 from typing import Annotated, Literal, Protocol, TypeVar
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from controller.contracts.base import Contract, Scalar
 from controller.contracts.pair import Pair
@@ -105,6 +105,16 @@ class Result(Contract):
     profile: ProfileSummary | None = None
 
 
+def _encodable(text: object) -> object:
+    """Return a text with escapes for lone surrogates, the bytes of a name or output that are no
+    UTF-8, and all else unchanged."""
+    return text.encode(errors="backslashreplace").decode() if isinstance(text, str) else text
+
+
+Words = Annotated[str, BeforeValidator(_encodable)]
+"""A program's or a device's words, which may be any bytes."""
+
+
 class Failure(Contract):
     """The reason why an attempt measured nothing."""
 
@@ -112,8 +122,8 @@ class Failure(Contract):
     blame: Blame
     kind: str
     """A short stable word: `exception`, `deadline`, `signal`, `exit`, `lost` …"""
-    message: str
-    output: str = ""
+    message: Words
+    output: Words = ""
     """The last lines the worker printed."""
     exit_code: int | None = None
     signal: int | None = None

@@ -69,8 +69,8 @@ class TaskRules(Contract):
     """Fewest queries, where they are not the scenario's."""
     performance_samples: PositiveInt
     """Samples at least from which LoadGen draws in performance mode."""
-    datasets: tuple[Name, ...]
-    """Data sets whose accuracy counts."""
+    datasets: dict[Name, PositiveInt]
+    """Data set whose accuracy counts → its number of samples."""
     targets: tuple[Target, ...] = ()
     """The first that fits counts; none: the version prints no target."""
 

@@ -39,7 +39,7 @@ def parse_sweep(raw: bytes, source: str) -> Sweep:
 def _document(raw: bytes, source: str) -> dict[object, object]:
     tried = f"read {source}"
     if len(raw) > MAX_BYTES:
-        size = f"it has {len(raw)} bytes; the limit is {MAX_BYTES}"
+        size = f"it has more than {MAX_BYTES} bytes"
         raise SweepInvalid(tried, size, "Split it into several.")
     try:
         document = load_yaml(raw)

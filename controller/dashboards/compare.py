@@ -141,7 +141,9 @@ def latency() -> dashboard.Panel:
 
 def throughput() -> dashboard.Panel:
     """Return the panel of the highest throughputs."""
-    about = f"Samples (images) a second at one work, of the {SHOWN} fastest; longer is better."
+    about = (
+        f"Throughput at one work, in the workload's unit, of the {SHOWN} fastest; longer is better."
+    )
     query = Query(_fastest("topk", SHOWN, "throughput", THROUGHPUT_WORK), LEGEND)
     title = "Throughput: ${throughput_work:text}"
     return panels.gauges(title, about, query, size=HALF)
@@ -152,9 +154,10 @@ def speed_and_accuracy() -> dashboard.Panel:
     missed = _named(last(names.QUALITY_MISSED, **_chosen()))
     return tables.columns(
         "Speed and accuracy",
-        "Newest valid results in numbers. The target is judged on the newest result, valid or not: "
-        "a speed without its accuracy counts for nothing. Energy is that of a query or step above "
-        "idle; it is empty where it is unknown.",
+        "Newest valid results in numbers; throughput is in the workload's unit. The target is "
+        "judged on the newest result, valid or not: a speed without its accuracy counts for "
+        "nothing. Energy is that of a query or step above idle, in joules; it is empty where it is "
+        "unknown.",
         ("name", *names.RESULT_LABELS),
         tables.Column("step time", _named(_result(metric="step_time"))),
         tables.Column("latency p50", _named(_result(metric="latency_p50"))),
@@ -183,7 +186,8 @@ def latency_over_time() -> dashboard.Panel:
 def throughput_over_time() -> dashboard.Panel:
     """Return the chart of throughputs over time."""
     about = (
-        f"Samples a second of the {MANY} fastest at one work, as newest results replace each other."
+        f"Throughput of the {MANY} fastest at one work, in the workload's unit, as newest results "
+        "replace each other."
     )
     query = Query(_fastest("topk", MANY, "throughput", THROUGHPUT_WORK), LEGEND)
     title = "Throughput over time: ${throughput_work:text}"

@@ -105,7 +105,10 @@ def battery() -> dashboard.Panel:
 def thermal() -> dashboard.Panel:
     """Return the panel of Android's thermal status over time."""
     query = Query(last(names.DEVICE_THERMAL_STATUS, device=THIS), "thermal status")
-    about = "Android's own word for its heat; from moderate on it slows programs down. Phones only."
+    about = (
+        f"Android's own word for its heat; from {thresholds.THROTTLING} on it slows programs down. "
+        "Phones only."
+    )
     return panels.states("Thermal status", about, query, words=thresholds.THERMAL, size=THIRD)
 
 
@@ -114,8 +117,8 @@ def newest() -> dashboard.Panel:
     labels = ("workload", "stack", "scenario", "precision", "work")
     return tables.columns(
         "Newest results",
-        "The newest valid result of each work, stack and precision; the target is "
-        "judged on the newest result, valid or not.",
+        "The newest valid result of each work, stack and precision; throughput is in the "
+        "workload's unit. The target is judged on the newest result, valid or not.",
         labels,
         tables.Column("step time", _result(metric="step_time")),
         tables.Column("latency p90", _result(metric="latency_p90")),
@@ -150,7 +153,7 @@ def times() -> dashboard.Panel:
 
 def rates() -> dashboard.Panel:
     """Return the chart of throughputs over time."""
-    about = "Samples (images) a second, as newest results replace each other."
+    about = "Throughput in the workload's unit, as newest results replace each other."
     return panels.lines("Throughput", about, Query(_result(metric="throughput"), RESULT))
 
 

@@ -87,8 +87,9 @@ def winners() -> dashboard.Panel:
     return tables.columns(
         "Best device for each work",
         "The device, stack and precision with the best newest valid result in the metric that "
-        "ranks the scenario, which is the one with a number here. The panel Works says what each "
-        "work is. Real and virtual devices are never compared.",
+        "ranks the scenario, which is the one with a number here; throughput is in the workload's "
+        "unit. The panel Works says what each work is. Real and virtual devices are never "
+        "compared.",
         labels,
         *(tables.Column(metric.replace("_", " "), best(metric)) for metric in RANKING_METRICS),
     )
@@ -166,8 +167,11 @@ def emptiest() -> dashboard.Panel:
 
 def throttled() -> dashboard.Panel:
     """Return the chart of the number of phones in each thermal status."""
-    hot = _of_chosen(promql.filtered(last(names.DEVICE_THERMAL_STATUS), ">=", 2))
-    about = "Phones whose thermal status is moderate or worse: Android slows them down."
+    status = last(names.DEVICE_THERMAL_STATUS)
+    hot = _of_chosen(promql.filtered(status, ">=", names.THROTTLES_FROM))
+    about = (
+        f"Phones whose thermal status is {thresholds.THROTTLING} or worse: Android slows them down."
+    )
     return panels.lines(
         "Phones that throttle", about, Query(promql.or_zero(promql.count(hot)), "phones")
     )

@@ -82,7 +82,7 @@ def by_phone() -> dashboard.Panel:
         "and precision, in the metric that ranks the scenario. Above 1 is better. Not resolved: 1 "
         "is inside the 95 % interval, or a side was not repeated in its sweep.",
         ratios.Judged(_phones(found.every, *labels), _phones(found.settled, *labels)),
-        labels,
+        (*labels, "stack"),
         ("workload", "scenario", "work", "precision"),
     )
 
@@ -93,10 +93,10 @@ def newest() -> dashboard.Panel:
     return tables.columns(
         "Newest results",
         "The newest valid result of each phone. Single-stream gives latencies, offline gives "
-        "throughput; both are worth nothing below the quality target. Of upscaled images, PSNR is "
-        "the accuracy. Reference is that of the host's own runtime on the same samples, agreement "
-        "the share of answers that are the reference's. Energy is that of a query above idle; it "
-        "is empty where it is unknown.",
+        "throughput, in the workload's unit; both are worth nothing below the quality target. Of "
+        "upscaled images, PSNR is the accuracy. Reference is that of the host's own runtime on the "
+        "same samples, agreement the share of answers that are the reference's. Energy is that of "
+        "a query above idle, in joules; it is empty where it is unknown.",
         ("name", *names.RESULT_LABELS, "model", "soc"),
         tables.Column("latency p50", _result(metric="latency_p50")),
         tables.Column("latency p90", _result(metric="latency_p90")),
@@ -129,7 +129,7 @@ def latency() -> dashboard.Panel:
 def throughput() -> dashboard.Panel:
     """Return the panel of the highest throughputs."""
     of_work = _result(metric="throughput", work=THROUGHPUT_WORK.wanted)
-    about = "Samples a second at one work, of the 30 fastest; longer is better."
+    about = "Throughput at one work, in the workload's unit, of the 30 fastest; longer is better."
     query = Query(promql.extreme("topk", 30, of_work), LEGEND)
     return panels.gauges("Throughput: ${throughput_work:text}", about, query)
 
@@ -162,7 +162,10 @@ def thermal() -> dashboard.Panel:
     """Return the panel of the thermal status of the warmest phones."""
     status = _phones(last(names.DEVICE_THERMAL_STATUS, device=PHONE.wanted), "name")
     query = Query(promql.extreme("topk", 20, status), "{{name}}")
-    about = "Android's own word for its heat, of the twenty worst; from moderate on it slows down."
+    about = (
+        "Android's own word for its heat, of the twenty worst; from "
+        f"{thresholds.THROTTLING} on it slows down."
+    )
     return panels.states("Thermal status", about, query, words=thresholds.THERMAL)
 
 
@@ -186,7 +189,7 @@ def battery() -> dashboard.Panel:
 def throttled() -> dashboard.Panel:
     """Return the chart of the number of throttling phones."""
     query = Query(promql.or_zero(promql.count(_throttled())), "phones")
-    about = "Chosen phones whose thermal status is moderate or worse."
+    about = f"Chosen phones whose thermal status is {thresholds.THROTTLING} or worse."
     return panels.lines("Phones that throttle", about, query, live=True)
 
 
@@ -197,7 +200,7 @@ def throttling() -> Annotation:
 
 def _throttled() -> Expr:
     status = last(names.DEVICE_THERMAL_STATUS, device=PHONE.wanted)
-    return _phones(promql.filtered(status, ">=", 2), "name")
+    return _phones(promql.filtered(status, ">=", names.THROTTLES_FROM), "name")
 
 
 def _live(metric: Metric) -> Expr:

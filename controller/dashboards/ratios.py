@@ -20,7 +20,7 @@ from controller.dashboards.promql import (
     only,
     over,
 )
-from controller.dashboards.units import COUNT, DECIBELS, TIMES_BETTER, UNIT_OF_RESULT
+from controller.dashboards.units import COUNT, DECIBELS, TIMES_BETTER, lower_is_better
 from controller.metrics import names, rules
 from controller.metrics.names import Metric
 
@@ -68,7 +68,7 @@ def ranked(results: Expr) -> Expr:
 def best(metric: str, results: Expr, *by: str) -> Expr:
     """Return the best result of each group, where this metric ranks; results: in this metric."""
     which: Literal["topk", "bottomk"]
-    which = "bottomk" if UNIT_OF_RESULT[metric].lower_is_better else "topk"
+    which = "bottomk" if lower_is_better(metric) else "topk"
     found = extreme(which, 1, ranked(results), *by)
     return over("max", found, *sorted(found.labels - {"metric"}))
 

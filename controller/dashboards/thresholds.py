@@ -5,6 +5,7 @@ from __future__ import annotations
 from controller.contracts.capability import Rank
 from controller.contracts.mobile import LEAST_AGREEMENT
 from controller.dashboards.panels import Steps, Words
+from controller.metrics import names
 
 THERMAL: Words = {
     0: ("none", "green"),
@@ -15,7 +16,9 @@ THERMAL: Words = {
     5: ("emergency", "dark-red"),
     6: ("shutdown", "dark-purple"),
 }
-"""Android's thermal status; from `moderate` on, Android throttles."""
+"""Android's thermal status."""
+THROTTLING = THERMAL[names.THROTTLES_FROM][0]
+"""The status from which a phone counts as throttled."""
 
 AGREEMENT: Steps = ((None, "red"), (LEAST_AGREEMENT, "text"))
 YES: Words = {1: ("yes", "blue")}

@@ -88,7 +88,7 @@ def newest() -> dashboard.Panel:
     return tables.columns(
         "Newest results",
         "The newest valid result of each device, work, stack and precision. Step time is the "
-        "median of the timed steps; loss is the last step's.",
+        "median of the timed steps, throughput is in the workload's unit, loss is the last step's.",
         labels,
         tables.Column("step time", _plain("step_time")),
         tables.Column("throughput", _plain("throughput")),
@@ -105,7 +105,7 @@ def step_times() -> dashboard.Panel:
 
 def throughput() -> dashboard.Panel:
     """Return the panel of the highest throughputs."""
-    about = "Images (samples) a second at one work, of the 30 fastest; longer is better."
+    about = "Throughput at one work, in the workload's unit, of the 30 fastest; longer is better."
     return panels.gauges("Throughput: ${work:text}", about, _extreme("topk", 30, "throughput"))
 
 

@@ -1,4 +1,7 @@
-"""The Grafana unit of every metric: by suffix in names.py, by name for results."""
+"""The Grafana unit of every metric: by suffix in names.py, by name for results.
+
+A series of results doesn't tell its unit, so metrics that have several are shown without one.
+"""
 
 from __future__ import annotations
 
@@ -11,27 +14,30 @@ from controller.metrics.names import Metric
 
 COUNT = units.Short
 PER_SECOND = units.OpsPerSecond
-SAMPLES_PER_SECOND = "suffix:samples/s"
 PER_MINUTE = units.OpsPerMinute
 SHARE = units.PercentUnit
 TIMES_BETTER = "suffix:×"
 
-UNIT_OF_RESULT: Mapping[str, Unit] = {
-    "step_time": Unit.SECONDS,
-    "latency_mean": Unit.SECONDS,
-    "latency_p50": Unit.SECONDS,
-    "latency_p90": Unit.SECONDS,
-    "latency_p99": Unit.SECONDS,
-    "throughput": Unit.SAMPLES_PER_SECOND,
-    "kernel_time": Unit.SECONDS,
-    "peak_memory": Unit.BYTES,
-    "energy": Unit.JOULES,
-    "loss": Unit.LOSS,
-    "PSNR": Unit.DECIBELS,
-    "reference_accuracy": Unit.FRACTION,
-    "reference_agreement": Unit.FRACTION,
+UNITS_OF_RESULT: Mapping[str, tuple[Unit, ...]] = {
+    "step_time": (Unit.SECONDS,),
+    "latency_mean": (Unit.SECONDS,),
+    "latency_p50": (Unit.SECONDS,),
+    "latency_p90": (Unit.SECONDS,),
+    "latency_p99": (Unit.SECONDS,),
+    "throughput": (
+        *(Unit.IMAGES_PER_SECOND, Unit.SEQUENCES_PER_SECOND),
+        *(Unit.SAMPLES_PER_SECOND, Unit.TOKENS_PER_SECOND),
+    ),
+    "kernel_time": (Unit.SECONDS,),
+    "peak_memory": (Unit.BYTES,),
+    "energy": (Unit.JOULES, Unit.JOULES_PER_QUERY, Unit.JOULES_PER_STEP),
+    "loss": (Unit.LOSS,),
+    "PSNR": (Unit.DECIBELS,),
+    "reference_accuracy": (Unit.FRACTION,),
+    "reference_agreement": (Unit.FRACTION,),
 }
-"""The metrics of results in panels, as scenarios name them; images count as samples."""
+"""The metrics of results in panels, as scenarios name them, and the units that workloads give them.
+"""
 
 RANKING_METRICS = (
     *("step_time", "latency_mean", "latency_p90", "latency_p99", "throughput", "kernel_time"),
@@ -48,9 +54,7 @@ DECIBELS = units.Decibel
 
 _SHOWN_AS = {
     Unit.SECONDS: units.Seconds,
-    Unit.SAMPLES_PER_SECOND: SAMPLES_PER_SECOND,
     Unit.BYTES: units.BytesIEC,
-    Unit.JOULES: units.Joule,
     Unit.LOSS: units.NoUnit,
     Unit.DECIBELS: DECIBELS,
     Unit.FRACTION: units.PercentUnit,
@@ -67,7 +71,13 @@ _BY_SUFFIX = {
 
 def unit_of_result(metric: str) -> str:
     """Return the Grafana unit of a result's metric; raises KeyError for one that is not listed."""
-    return _SHOWN_AS[UNIT_OF_RESULT[metric]]
+    first, *others = UNITS_OF_RESULT[metric]
+    return units.NoUnit if others else _SHOWN_AS[first]
+
+
+def lower_is_better(metric: str) -> bool:
+    """Return whether a smaller result is better, in each unit of its metric."""
+    return all(unit.lower_is_better for unit in UNITS_OF_RESULT[metric])
 
 
 def unit_of(metric: Metric) -> str:

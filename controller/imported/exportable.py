@@ -15,17 +15,22 @@ from controller.contracts.suite_rules import SuiteRules
 from controller.contracts.suite_version import rules_of
 from controller.imported.layout import SCENARIOS
 from controller.imported.tasks import PUBLISHED
-from controller.loadgen.logs import ACCURACY, DETAIL, SUMMARY
+from controller.loadgen.logs import ACCURACY, DETAIL, SUMMARY, TRACE
 
 LOADGENS: Final[Mapping[str, str]] = {ours: name for name, ours in SCENARIOS.items()}
 LOGS: Final[Mapping[str, tuple[str, str]]] = {
     "performance_loadgen_detail": ("performance", DETAIL),
     "performance_loadgen_summary": ("performance", SUMMARY),
+    "performance_loadgen_trace": ("performance", TRACE),
     "accuracy_loadgen_detail": ("accuracy", DETAIL),
     "accuracy_loadgen_summary": ("accuracy", SUMMARY),
+    "accuracy_loadgen_trace": ("accuracy", TRACE),
     "accuracy_loadgen_accuracy": ("accuracy", ACCURACY),
 }
-"""Artefact of a result → role and name of the log."""
+"""Artefact of a result → role and name of the log; all are mandatory (rules 4.0, Directory
+structure)."""
+_TRY: Final = re.compile(r"(suite-v\d+\.\d+-[0-9a-f]{6}-\d+\.\d+)\.\d+-[0-9a-f]+")
+"""Id of a sweep that is a part of a session's try: see scheduling/suite_plan.py."""
 DETAIL_ARTEFACT: Final = "performance_loadgen_detail"
 
 
@@ -47,6 +52,12 @@ class Exportable:
     def benchmark(self) -> str:
         """The task's folder."""
         return PUBLISHED[self.result.workload].folder
+
+    @property
+    def suite_run(self) -> str:
+        """The try of a suite's session that it belongs to; else its sweep."""
+        found = _TRY.fullmatch(self.result.sweep_id)
+        return found[1] if found else self.result.sweep_id
 
     @property
     def app_benchmark(self) -> str:

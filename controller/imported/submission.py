@@ -16,7 +16,7 @@ from controller.contracts.catalog import Catalog
 from controller.contracts.records import precision_of
 from controller.contracts.result import Validity
 from controller.contracts.suite_rules import SuiteRules
-from controller.contracts.suite_session import NOT_VERIFIED
+from controller.contracts.suite_session import NOT_VERIFIED, session_rules
 from controller.contracts.suite_version import quality_target
 from controller.imported.app_export import RunLogs, app_json
 from controller.imported.exportable import LOGS, Exportable
@@ -78,6 +78,7 @@ def submission_of(
         files[path] = _encoded(description)
         lines += _blanks(path, description)
         lines += _missing_tasks(of_phone, f"{base}/results/{system}")
+        lines += _mixed(of_phone, f"{base}/results/{system}")
         lines.append(f"{base}/results/{system}: screenshots of the official app's results")
     files[TO_FILL_IN] = _page(chosen[0].rules, lines).encode()
     return Submission(dict(sorted(files.items())), tuple(lines))
@@ -169,7 +170,11 @@ def _doubts(one: Exportable, of_run: RunLogs, path: str, catalog: Catalog) -> It
     if rules.seeds and said != rules.seeds.said:
         yield f"{path}: LoadGen had not the seeds of {rules.title}"
     metric = ACCURACY_METRIC[result.workload]
-    if metric not in result.metrics:
+    scored = metric in result.metrics
+    for artefact, (role, name) in LOGS.items():
+        if artefact not in result.artefacts and (scored or role != "accuracy"):
+            yield f"{path}/log_{role}/{name}: it is mandatory, and there is none"
+    if not scored:
         yield f"{path}/log_accuracy: there was no accuracy run"
         return
     known = catalog.workloads.get(result.workload)
@@ -194,6 +199,25 @@ def _missing_tasks(of_phone: Sequence[Exportable], path: str) -> Iterator[str]:
         for scenario in asked.required:
             if (task, scenario) not in there:
                 yield f"{path}: no result of {task} {scenario}, which {rules.title} asks for"
+
+
+def _mixed(of_phone: Sequence[Exportable], path: str) -> Iterator[str]:
+    """Yield in what a phone's results differ that are to be of one run of the suite.
+
+    Rules 4.0, 2.2: the same system and framework for a set of results in a single context.
+    """
+    rules = session_rules()
+    found: dict[str, set[str]] = {
+        "run of the suite": {one.suite_run for one in of_phone},
+        "stack": {one.result.stack for one in of_phone},
+    }
+    for fact in (*rules.build, *rules.framework):
+        said = (one.result.environment.get(fact) for one in of_phone)
+        found[fact] = {str(value) for value in said if value is not None}
+    for name, values in found.items():
+        if len(values) > 1:
+            told = ", ".join(sorted(values))
+            yield f"{path}: its results are to have one {name}, not {len(values)}: {told}"
 
 
 def _page(rules: SuiteRules, lines: Sequence[str]) -> str:

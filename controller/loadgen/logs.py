@@ -118,11 +118,15 @@ def waives_queries(log: DetailLog) -> bool:
 
 
 def objections(log: DetailLog) -> tuple[str, ...]:
-    """Return why a performance run is INVALID, as LoadGen has it; empty if it is VALID.
+    """Return why a performance run is INVALID; empty if it is VALID.
 
-    A run that was ended by its longest duration is VALID by the rules: see ended_at_longest.
+    MLPerf's rules allow no error; LoadGen's own verdict depends on none, so that errors count
+    beside it. A run that was ended by its longest duration is VALID by the rules, though a release
+    may log that as an error: see ended_at_longest.
     """
-    if log["result_validity"] == "VALID" or ended_at_longest(log):
+    if log["result_validity"] == "VALID":
+        return tuple(f"LoadGen: {error}" for error in log.errors if _LONGEST not in error)
+    if ended_at_longest(log):
         return ()
     reasons = []
     if not log["result_min_duration_met"]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from controller.contracts.mobile import RunLength
-from controller.contracts.suite_rules import SuiteRules, load_suites
+from controller.contracts.suite_rules import SuiteRules, TaskRules, load_suites
 from controller.loadgen.checks import Check, at_least, equal, judged, unchecked
 from controller.loadgen.logs import ended_at_longest
 from controller.loadgen.run_logs import SCENARIOS, RunLogs
@@ -25,8 +25,6 @@ def rule_checks(run: RunLogs, rules: SuiteRules, task: str | None) -> Iterator[C
     task: its rules count, too. None: not known.
     """
     yield from _seeds(run, rules)
-    if not run.is_performance:
-        return
     scenario = SCENARIOS[run.scenario]
     asked = {str(name): length for name, length in rules.scenarios.items()}
     of_task = rules.tasks.get(task) if task else None
@@ -34,18 +32,47 @@ def rule_checks(run: RunLogs, rules: SuiteRules, task: str | None) -> Iterator[C
     same = scenario in allowed
     by = rules.title
     yield judged("effective_scenario", scenario, " or ".join(allowed), by, same=same)
+    if not run.is_performance:
+        if of_task:
+            yield from _whole_set(run, of_task, by)
+        return
     if same:
         length = asked[scenario]
         least = (of_task.queries if of_task else None) or length.queries
         yield from _length(run, least, length, by)
     if of_task:
-        total = run.count("qsl_reported_total_count") or of_task.performance_samples
-        drawn = run.count("effective_performance_sample_count")
-        wanted = min(of_task.performance_samples, total)
-        if drawn is None:
-            yield unchecked("effective_performance_sample_count", None, "the logs do not have it")
-        else:
-            yield at_least("effective_performance_sample_count", drawn, wanted, by)
+        yield _drawn(run, of_task, by)
+
+
+def _whole_set(run: RunLogs, of_task: TaskRules, by: str) -> Iterator[Check]:
+    """Yield the checks that an accuracy run had all samples of a set that counts."""
+    counted = [*of_task.datasets.values()]
+    expected = " or ".join(map(str, counted))
+    for key in ("qsl_reported_total_count", "effective_accuracy_sample_count"):
+        said = run.count(key)
+        if said is not None:
+            yield judged(key, said, expected, by, same=said in counted)
+        elif key == "qsl_reported_total_count":
+            yield unchecked(key, None, "the logs do not have it")
+
+
+def _drawn(run: RunLogs, of_task: TaskRules, by: str) -> Check:
+    """Return the check of how many samples a performance run drew from.
+
+    They may be a part of the set that counts (rules 4.0, Data Sets), and no fewer than the rules
+    print. The published logs of v4.0 draw from 100 or 300; their count of performance samples is
+    what memory holds, which may be more.
+    """
+    key, counted = "effective_performance_sample_count", [*of_task.datasets.values()]
+    said, total = run.count(key), run.count("qsl_reported_total_count")
+    if said is None:
+        return unchecked(key, None, "the logs do not have it")
+    size = total if total in counted else max(counted)
+    least = min(of_task.performance_samples, size)
+    drawn, shown = said, str(said)
+    if total is not None and total < said:
+        drawn, shown = total, f"{said}, of a set of {total}"
+    return judged(key, shown, f"at least {least}", by, same=drawn >= least)
 
 
 def _seeds(run: RunLogs, rules: SuiteRules) -> Iterator[Check]:

@@ -39,6 +39,7 @@ class FarmMetrics:
 
     def expose(self, state: FarmState) -> Exposition:
         """Return the data of a scrape; cheap, since gauges are computed when they are read."""
+        self._observer.expect(state.open_runs)
         newest = NewestOutcomes(self._newest.snapshot(), self._capabilities.snapshot())
         gauges = farm_gauges(state, newest, self._catalog)
         return Exposition(gauges, self._observer.registry)

@@ -133,6 +133,8 @@ DEVICE_BATTERY = _gauge(
 DEVICE_THERMAL_STATUS = _gauge(
     "device_thermal_status", "Android's thermal status, from 0 (none) to 6 (shutdown).", "device"
 )
+THROTTLES_FROM = 2
+"""Its value, moderate, from which a phone throttles; light goes unnoticed (PowerManager)."""
 AGENT_UP = _gauge("agent_up", "1 while the agent answers, 0 once its lease has expired.", "agent")
 AGENT_HOLD = _gauge(
     "agent_hold",

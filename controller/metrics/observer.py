@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from prometheus_client import CollectorRegistry
 
 from controller.contracts.audit import audit_of
@@ -46,10 +48,22 @@ class Observer:
         if (ended := ended_by(before, change)) is not None:
             self._runs.labels(*ending_of(ended, change)).inc()
             if ended.ended_at is not None and ended.state in TIMED and not _no_result(change):
-                cell = change.run.cell
-                self._duration.labels(cell.workload, cell.stack, cell.scenario).observe(
+                self._duration.labels(*_kind_of(change.run)).observe(
                     ended.ended_at - ended.leased_at, exemplar={"run_id": change.run.run_id}
                 )
+
+    def expect(self, open_runs: Iterable[Run]) -> None:
+        """Export the durations of queued and leased runs' kinds, so that the first is visible.
+
+        Call it at each scrape: Prometheus sees no increase in a series that begins above 0.
+        """
+        for kind in {_kind_of(run) for run in open_runs}:
+            self._duration.labels(*kind)
+
+
+def _kind_of(run: Run) -> tuple[str, str, str]:
+    """Return the values of names.RUN_SECONDS' labels."""
+    return run.cell.workload, run.cell.stack, run.cell.scenario
 
 
 def _no_result(change: RunChange) -> bool:

@@ -132,7 +132,7 @@ ALERTS = (
     ),
     Alert(
         "DeviceThrottling",
-        f"{names.DEVICE_THERMAL_STATUS} > 0",
+        f"{names.DEVICE_THERMAL_STATUS} >= {names.THROTTLES_FROM}",
         "5m",
         "device {{ $labels.device }} throttles: thermal status {{ $value }}",
         "Android holds back its clocks because of heat; what it measures now is too slow.",

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
@@ -30,14 +30,36 @@ def replacing(path: Path) -> Iterator[Path]:
         new.unlink(missing_ok=True)
 
 
-def write_private(path: Path, text: str) -> None:
-    """Replace a file atomically by one that only its owner can read; returns once it is on disk."""
+@contextmanager
+def replacing_on_disk(path: Path) -> Iterator[BinaryIO]:
+    """Yield a new file that only its owner can read, and that replaces another as in `replacing`;
+    both its content and its name are on disk when the block has ended."""
     with replacing(path) as new:
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
+    sync_folder(path.parent)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file atomically by one that only its owner can read; returns once it is on disk."""
+    with replacing_on_disk(path) as file:
+        file.write(text.encode())
+
+
+def sync_folder(folder: Path) -> None:
+    """Return once the names in a folder are on disk; at once where its file system syncs no
+    folders."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # as some network file systems answer, see fsync(2)
+            raise
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -7,8 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-CGROUPS = Path("/sys/fs/cgroup")
-OWN_CGROUPS = Path("/proc/self/cgroup")
+from controller.platform.control_groups import (
+    CGROUPS,
+    OWN_CGROUPS,
+    control_groups,
+    number_in,
+    numbers_in,
+)
+
 MEMINFO = Path("/proc/meminfo")
 VMSTAT = Path("/proc/vmstat")
 
@@ -43,7 +49,7 @@ _SECOND = _Names(
 def memory_limit(own: Path = OWN_CGROUPS, root: Path = CGROUPS) -> int | None:
     """Return the lowest memory limit of this process's control groups and their parents, in
     bytes."""
-    limits = (_number(group / names.limits[0]) for group, names in _groups(own, root))
+    limits = (number_in(group / names.limits[0]) for group, names in _groups(own, root))
     return min((limit for limit in limits if limit is not None), default=None)
 
 
@@ -52,10 +58,10 @@ def available_bytes(own: Path = OWN_CGROUPS, root: Path = CGROUPS) -> int:
     killed for them; raises OSError if the kernel doesn't tell."""
     left = [_available_on_host()]
     for group, names in _groups(own, root):
-        used = _number(group / names.usage)
+        used = number_in(group / names.usage)
         if used is not None:
             used -= _reclaimable(group, names)
-            limits = (_number(group / name) for name in names.limits)
+            limits = (number_in(group / name) for name in names.limits)
             left += [limit - used for limit in limits if limit is not None]
     return max(0, min(left))
 
@@ -66,26 +72,17 @@ def oom_kills(own: Path = OWN_CGROUPS, root: Path = CGROUPS, vmstat: Path = VMST
     The children of a process are in its group, and those of other containers are not. Where groups
     don't count, it is the number of this host since boot.
     """
-    counts = (_fields(group / names.events).get("oom_kill") for group, names in _groups(own, root))
+    counts = (
+        numbers_in(group / names.events).get("oom_kill") for group, names in _groups(own, root)
+    )
     of_group = next((count for count in counts if count is not None), None)
-    return _fields(vmstat).get("oom_kill", 0) if of_group is None else of_group
+    return numbers_in(vmstat).get("oom_kill", 0) if of_group is None else of_group
 
 
 def _groups(own: Path, root: Path) -> Iterator[tuple[Path, _Names]]:
     """Yield the folders of this process's control groups for memory, and of their parents."""
-    try:
-        lines = own.read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        _, controllers, place = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        top, names = (root / "memory", _FIRST) if controllers else (root, _SECOND)
-        folder = top / place.strip("/")
-        for each in (folder, *folder.parents):
-            if each.is_relative_to(top):
-                yield each, names
+    for folder, is_first in control_groups("memory", own, root):
+        yield folder, _FIRST if is_first else _SECOND
 
 
 def _available_on_host() -> int:
@@ -95,25 +92,6 @@ def _available_on_host() -> int:
     raise OSError(f"{MEMINFO} has no MemAvailable")
 
 
-def _number(file: Path) -> int | None:
-    """Return the number in a file; None for `max` and for a missing file."""
-    try:
-        text = file.read_text().strip()
-    except OSError:
-        return None
-    return int(text) if text.isdecimal() else None
-
-
 def _reclaimable(group: Path, names: _Names) -> int:
-    fields = _fields(group / "memory.stat")
+    fields = numbers_in(group / "memory.stat")
     return sum(fields.get(name, 0) for name in names.reclaimable)
-
-
-def _fields(file: Path) -> dict[str, int]:
-    """Return the numbers in a file of lines `name number`; none if it is missing."""
-    try:
-        lines = file.read_text().splitlines()
-    except OSError:
-        return {}
-    pairs = (line.split() for line in lines)
-    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}

@@ -13,11 +13,11 @@ from controller.platform.terminal import say
 MAX_CHARACTERS = 4096
 
 
-def read_private(path: Path, tried: str, remedy: str) -> str:
+def read_private(path: Path, tried: str, remedy: str, remedy_for_theirs: str = "") -> str:
     """Return a secret file's text without surrounding white space.
 
-    Raises UserError for a link, another user's file, one that others can open, or an unreadable
-    one.
+    remedy_for_theirs: what to do about another user's file, in place of replacing it. Raises
+    UserError for a link, another user's file, one that others can open, or an unreadable one.
     """
     try:
         # Not blocking, for it may be a FIFO.
@@ -25,7 +25,10 @@ def read_private(path: Path, tried: str, remedy: str) -> str:
         with os.fdopen(os.open(path, flags), encoding="utf-8") as file:
             status = os.fstat(file.fileno())
             if seen := _objection(status):
-                raise UserError(tried, seen, f"{remedy} Then run `chmod 600 {path}`.")
+                is_theirs = status.st_uid != os.geteuid()
+                mend = remedy_for_theirs if is_theirs else ""
+                mend = mend or f"{remedy} Then run `chmod 600 {path}`."
+                raise UserError(tried, seen, mend)
             if status.st_mode & 0o077:
                 seen = f"others can read it (mode {_mode(status)})"
                 mend = f"Run `chmod 600 {path}`; replace the secret if others use this machine."

@@ -48,6 +48,21 @@ def say(text: object = "", *, err: bool = False, lines: bool = False, end: str =
     stream.flush()
 
 
+def open_missing_streams() -> None:
+    """Give this process /dev/null for each standard stream that it was started without.
+
+    What it starts has them, too. Otherwise the next file that is opened would take such a stream's
+    number, and what is printed would be written to it.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(number, True)
+    os.close(number)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            mode = "w" if number else "r"
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+
+
 def output_is_lost() -> bool:
     """Return whether standard output takes nothing, as on a full disk; then it is discarded.
 

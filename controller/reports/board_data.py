@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from controller.contracts.base import canonical_json
+from controller.reports.csv_text import csv_text
 from controller.reports.views.board_model import Board, BoardRanking, BoardRow, BoardRun, Cost
 from controller.reports.views.model import Metric
 
@@ -21,8 +20,6 @@ _COLUMNS: Final = (
     *("quality_metric", "quality", "quality_target", "random_weights"),
     *("valid", "disturbed", "invalid", "failed", "price_per_hour", "currency", "costs", "runs"),
 )
-_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What spreadsheets take a cell for a formula by."""
 
 
 def board_json(board: Board) -> str:
@@ -40,25 +37,11 @@ def board_json(board: Board) -> str:
 
 
 def board_csv(board: Board) -> str:
-    """Return a line for each row.
-
-    A text that a spreadsheet would take for a formula has an apostrophe before it.
-    """
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, _COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for ranking in board.rankings:
-        for row in ranking.rows:
-            line = _line(ranking, row, board.currency)
-            writer.writerow({name: _plain(value) for name, value in line.items()})
-    return buffer.getvalue()
-
-
-def _plain(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    line = value.replace("\r", "\\r")  # alone, it would begin another row
-    return f"'{line}" if line.startswith(_FORMULAS) else line
+    """Return a line for each row."""
+    lines = (
+        _line(ranking, row, board.currency) for ranking in board.rankings for row in ranking.rows
+    )
+    return csv_text(_COLUMNS, ([line[name] for name in _COLUMNS] for line in lines))
 
 
 def _ranking(one: BoardRanking) -> dict[str, Any]:

@@ -10,21 +10,24 @@ from typing import Final, TypeVar
 from controller.contracts.base import Contract, Scalar, scalar_text
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import DeviceKind
+from controller.contracts.errors import UserError
 from controller.contracts.pair import Pair
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Environment, Validity, worst
 from controller.contracts.sweep import Side, side_labels
 from controller.contracts.units import Unit
 from controller.contracts.work import BATCH_SIZE, other_work
+from controller.reports.groups import NoRatio
 from controller.reports.sides import side_of, sides_of
 from controller.reports.verdict import ComparisonOutcome, outcome_of, verdict
-from controller.stats.medians import Ratio, Runs, ratio_of_medians, spread
+from controller.stats.medians import Ratio, Runs, median_of_runs, ratio_of_medians, spread
 from controller.stats.pairs import ratio_of_pairs, times_better
 
 DISTURBED: Final = "; DISTURBED: the machine was not quiet"
 """What is added to a verdict; both sides were measured in turns under the same disturbance."""
 
 
+_TRIED: Final = "compare stored results"
 STEP_TIME: Final = "step_time"
 THROUGHPUT: Final = "throughput"
 """What is compared in place of the time of a step if the two sides' steps have unlike batches."""
@@ -97,9 +100,16 @@ def compare_pairs(
 def compare_runs(
     ours: Sequence[StoredResult], theirs: Sequence[StoredResult], metric: str, catalog: Catalog
 ) -> Comparison:
-    """Compare two sides by results of separate runs."""
-    unit = ours[0].metrics[metric].unit
+    """Compare two sides by results of separate runs.
+
+    Raises UserError for a result without the metric, and for a median that is not positive.
+    """
     samples = _samples(ours, metric), _samples(theirs, metric)
+    for side, runs in zip("AB", samples, strict=True):
+        if median_of_runs(runs).median <= 0:  # as a user's program may print
+            seen = f"{metric} of side {side}: {NoRatio.NOT_POSITIVE}"
+            raise UserError(_TRIED, seen, "Choose other results with `--sweep` or `--knob`.")
+    unit = ours[0].metrics[metric].unit
     over, under = samples if unit.lower_is_better else samples[::-1]
     sides = side_of(ours[0]), side_of(theirs[0])
     measured = _Measured(metric, unit, samples, ratio_of_medians(over, under), pairs=0)
@@ -202,6 +212,9 @@ def _oriented(result: StoredResult, a: Side) -> Sequence[Pair]:
 
 
 def _samples(results: Sequence[StoredResult], metric: str) -> Runs:
+    if without := next((one for one in results if metric not in one.metrics), None):
+        seen = f"run {without.run_id} has no {metric}, as one with mode=accuracy"
+        raise UserError(_TRIED, seen, "Choose runs that measure speed: `--knob mode=performance`.")
     found = [result.metrics[metric] for result in results]
     return [m.samples or (m.value,) for m in found]
 

@@ -20,7 +20,8 @@ class EpochsLaw:
     most: int
 
     def at(self, batch: float) -> Predicted:
-        """Return the epochs at a batch, with the interval of a new training.
+        """Return the epochs at a batch, with the interval of a new point: a training, or
+        the mean of as many as the points are means of.
 
         Below the points, they are those at the smallest one: where batches are small, steps to the
         target halve as the batch doubles, so that epochs stay (Shallue et al., arXiv 1811.03600,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from controller.contracts.base import Scalar, canonical_json, scalar_text
 from controller.contracts.facts import declaration_of, declared_facts
 from controller.contracts.records import StoredResult
+from controller.reports.csv_text import csv_text
 
 ENVIRONMENT = "environment."
 """What the name of a fact's column begins with, as its path in JSON."""
@@ -43,23 +42,24 @@ def as_csv(results: Sequence[StoredResult]) -> str:
 
     Each fact that any of the results has is a column; it is empty where a result lacks it.
     """
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
     facts = _facts(results)
     columns = (*_COLUMNS, "metric", "value", "unit", "samples", "knobs")
-    writer.writerow((*columns, *(f"{ENVIRONMENT}{fact}" for fact in facts)))
-    for result in results:
-        record = result.model_dump(mode="json", include=set(_COLUMNS))
-        record["tags"] = " ".join(result.tags)
-        environment = [_cell(result.environment.get(fact)) for fact in facts]
-        for name, metric in result.metrics.items():
-            samples = " ".join(map(repr, metric.samples))
-            writer.writerow(
-                [record[column] for column in _COLUMNS]
-                + [name, repr(metric.value), metric.unit.value, samples]
-                + [canonical_json(result.knobs), *environment]
-            )
-    return buffer.getvalue()
+    rows = (row for result in results for row in _rows(result, facts))
+    return csv_text((*columns, *(f"{ENVIRONMENT}{fact}" for fact in facts)), rows)
+
+
+def _rows(result: StoredResult, facts: Sequence[str]) -> Iterator[list[object]]:
+    """Yield one row for each metric of a result."""
+    record = result.model_dump(mode="json", include=set(_COLUMNS))
+    record["tags"] = " ".join(result.tags)
+    environment = [_cell(result.environment.get(fact)) for fact in facts]
+    for name, metric in result.metrics.items():
+        samples = " ".join(map(repr, metric.samples))
+        yield (
+            [record[column] for column in _COLUMNS]
+            + [name, metric.value, metric.unit.value, samples]
+            + [canonical_json(result.knobs), *environment]
+        )
 
 
 def _facts(results: Sequence[StoredResult]) -> list[str]:

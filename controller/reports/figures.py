@@ -8,14 +8,20 @@ from controller.contracts.suite_rules import UNVERIFIED
 from controller.contracts.suite_session import MEETS
 from controller.contracts.units import Unit
 
+
+def _digits(value: float, decimals: int) -> str:
+    """Return a value with so many decimals; a small one with three significant digits instead."""
+    return f"{value:.{decimals}f}" if value >= 10 ** (2 - decimals) else f"{value:.3g}"
+
+
 _SHOWN: Mapping[Unit, Callable[[float], str]] = {
     Unit.SECONDS: lambda v: f"{v:.3f} s" if v >= 1 else f"{v * 1e3:.4g} ms",
-    Unit.IMAGES_PER_SECOND: lambda v: f"{v:.2f} images/s",
-    Unit.SEQUENCES_PER_SECOND: lambda v: f"{v:.2f} sequences/s",
-    Unit.SAMPLES_PER_SECOND: lambda v: f"{v:.1f} samples/s",
-    Unit.TOKENS_PER_SECOND: lambda v: f"{v:.2f} tokens/s",
+    Unit.IMAGES_PER_SECOND: lambda v: f"{_digits(v, 2)} images/s",
+    Unit.SEQUENCES_PER_SECOND: lambda v: f"{_digits(v, 2)} sequences/s",
+    Unit.SAMPLES_PER_SECOND: lambda v: f"{_digits(v, 1)} samples/s",
+    Unit.TOKENS_PER_SECOND: lambda v: f"{_digits(v, 2)} tokens/s",
     Unit.FRACTION: lambda v: f"{v:.2%}",
-    Unit.BYTES: lambda v: f"{v / 2**30:.2f} GiB",
+    Unit.BYTES: lambda v: f"{v / 2**30:.2f} GiB" if v >= 2**30 else f"{v / 2**20:.4g} MiB",
     Unit.JOULES: lambda v: f"{v:.4g} J",
     Unit.JOULES_PER_QUERY: lambda v: f"{v:.4g} J/query",
     Unit.JOULES_PER_STEP: lambda v: f"{v:.4g} J/step",

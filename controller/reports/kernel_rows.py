@@ -9,30 +9,12 @@ from statistics import median
 
 from rich.table import Table
 
-from controller.contracts.kernels import KernelDraw, KernelRow
+from controller.contracts.kernels import KernelDraw, KernelFigures, KernelPairing, KernelRow
 from controller.contracts.result import Validity, used, worst
 from controller.reports.verdict import bounds, times
 from controller.stats.medians import Ratio
 from controller.stats.pairs import sessions_interval
 
-_MEDIANS = (
-    *("gbps", "copy_gbps", "baseline_gbps", "matmul_gflops", "memory_share"),
-    *("p20_s", "p50_s", "p80_s", "baseline_p20_s", "baseline_p50_s", "baseline_p80_s"),
-)
-_SAME = (
-    "op",
-    "dtype",
-    "shape",
-    "variant",
-    "baseline",
-    "direction",
-    "bytes",
-    "cpu",
-    "threads",
-    "torch",
-    "malloc",
-)
-"""What two measurements agree in that are draws of one row."""
 _HEADINGS = (
     *("operator", "shape", "variant", "baseline", "direction", "speed-up", "ms p20/p50/p80"),
     *("GB/s", "of copy", "copy GB/s", "matmul GFLOP/s", "memory", "measured (UTC)", "validity"),
@@ -66,7 +48,7 @@ def with_earlier(
 
 
 def _identity(row: KernelRow) -> tuple[object, ...]:
-    return tuple(getattr(row, name) for name in _SAME)
+    return tuple(getattr(row, name) for name in KernelPairing.model_fields)
 
 
 def _combined(rows: Sequence[KernelRow]) -> KernelRow:
@@ -75,15 +57,11 @@ def _combined(rows: Sequence[KernelRow]) -> KernelRow:
     taken = tuple(used(draws))
     if own := next((row for row in rows if tuple(used(row.draws)) == taken), None):
         return own.model_copy(update={"draws": draws})
-    rows = [row for row in rows if not set(taken).isdisjoint(row.draws)]
     middle, low, high = sessions_interval([[*map(math.log, draw.ratios)] for draw in taken])
-    found = {name: median(getattr(row, name) for row in rows) for name in _MEDIANS}
-    memory = ("memory_bytes", "baseline_memory_bytes")
-    found |= {name: round(median(getattr(row, name) for row in rows)) for name in memory}
     bounded = math.isfinite(high)
     return rows[-1].model_copy(
         update={
-            **found,
+            **{name: _median(taken, name) for name in KernelFigures.model_fields},
             "ratio": math.exp(middle),
             "ratio_low": math.exp(low) if bounded else None,
             "ratio_high": math.exp(high) if bounded else None,
@@ -91,6 +69,12 @@ def _combined(rows: Sequence[KernelRow]) -> KernelRow:
             "draws": draws,
         }
     )
+
+
+def _median(draws: Sequence[KernelFigures], name: str) -> float:
+    """Return the median of a figure, which stays whole if it is a number of bytes."""
+    of_each: list[float] = [getattr(draw, name) for draw in draws]
+    return round(median(of_each)) if isinstance(of_each[0], int) else median(of_each)
 
 
 def kernel_table(rows: Iterable[KernelRow]) -> Table:

@@ -5,8 +5,6 @@ Its figures are those of the report's rankings and paired comparisons.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +12,7 @@ from controller.contracts.base import Contract, Scalar, canonical_json
 from controller.contracts.catalog import Catalog
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.units import Unit
+from controller.reports.csv_text import csv_text
 from controller.reports.groups import Group, NoRatio, grouped
 from controller.reports.views.common import names_of
 from controller.reports.views.compared import compared_of
@@ -113,16 +112,17 @@ def troubles_of(found: Summary) -> Iterator[str]:
 
 def as_csv(rankings: Sequence[Ranking]) -> str:
     """Return one line for each cell, device and metric; a cell without figures has one line."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
     shared = [name for name in CellSummary.model_fields if name not in ("metrics", "reasons")]
-    writer.writerow((*shared, "metric", *Figure.model_fields))
-    for cell in summaries_of(rankings):
-        record = cell.model_dump(mode="json") | {"knobs": canonical_json(cell.knobs)}
-        figures = [(n, *f.model_dump(mode="json").values()) for n, f in cell.metrics.items()]
-        for figure in figures or [("",) * (1 + len(Figure.model_fields))]:
-            writer.writerow([*(record[name] for name in shared), *figure])
-    return buffer.getvalue()
+    rows = (row for cell in summaries_of(rankings) for row in _rows(cell, shared))
+    return csv_text((*shared, "metric", *Figure.model_fields), rows)
+
+
+def _rows(cell: CellSummary, shared: Sequence[str]) -> Iterator[list[object]]:
+    """Yield a row for each metric of a cell; shared: the columns that are alike in all of them."""
+    record = cell.model_dump(mode="json") | {"knobs": canonical_json(cell.knobs)}
+    figures = [(n, *f.model_dump(mode="json").values()) for n, f in cell.metrics.items()]
+    for figure in figures or [("",) * (1 + len(Figure.model_fields))]:
+        yield [*(record[name] for name in shared), *figure]
 
 
 def _cell(ranking: Ranking, row: Row) -> CellSummary:

@@ -50,7 +50,16 @@ def _width(plan: TrainingPlan, law: PowerLaw) -> str:
     if not known:
         return f"{len(plan.points)} points tell nothing of how far off it is"
     points = len(plan.points)
-    return f"of {points} points, a new training's 95 % interval is ×/÷ {min(known):.2g} at best"
+    whose = interval_of(plan)
+    return f"of {points} points, the 95 % interval of {whose} is ×/÷ {min(known):.2g} at best"
+
+
+def interval_of(plan: TrainingPlan) -> str:
+    """Return what the law's interval is of: what each of its points is.
+
+    Published points are means of several trainings, which vary less than one training.
+    """
+    return "a new training" if plan.own else "the mean of new trainings"
 
 
 def plan_table(plan: TrainingPlan) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -20,6 +20,7 @@ from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import FarmRestarting, FarmSilent, FarmUnavailable, UserError
 from controller.contracts.sweep import Sweep
 from controller.contracts.wire import RunEvent, Submission
+from controller.platform.peers import check_peer
 from controller.platform.terminal import say
 from controller.runtime.addresses import web_address
 from controller.runtime.health import ANSWER_S, RESTARTED, is_hopeless, why_away, why_silent
@@ -31,6 +32,16 @@ Answer = TypeVar("Answer", bound=Contract)
 
 TOKEN_VARIABLE: Final = "BENCHFARM_TOKEN"
 """A submitter's own token."""
+QUIET_S: Final = 45.0
+"""Longest silence of a stream of events, which has a sign of life every 15 s."""
+NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+"""Failures before a request is sent."""
+LOOK_FIRST: Final = "Look at what is stored before you repeat it."
+
+
+class MaybeDone(FarmUnavailable):
+    """A lost answer to a request that may have been carried out, and is not to be repeated
+    blindly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,10 @@ class Timings:
     """Between two tries meanwhile."""
     answer_s: float = ANSWER_S
     """For the answer of one on this host: it may be stopped or stuck."""
+    reply_s: float = 30.0
+    """For the reply to a request that was sent."""
+    quiet_s: float = QUIET_S
+    """For the next sign of life of a stream of events."""
 
 
 TIMINGS: Final = Timings()
@@ -135,12 +150,12 @@ class FarmClient:
     def beats(self, sweep_id: str) -> Iterator[Iterator[RunEvent | None]]:
         """Watch a sweep; no event after entering is missed. Yields None now and then without one.
 
-        The iterator ends if the controller goes away. Raises the controller's UserError,
-        FarmUnavailable.
+        The iterator ends if the controller goes away or is silent. Raises the controller's
+        UserError, FarmUnavailable.
         """
         with ExitStack() as stack:
             try:
-                client = stack.enter_context(self._connect(read_timeout=None))
+                client = stack.enter_context(self._connect(read_timeout=self.timings.quiet_s))
                 path = f"{_sweep(sweep_id)}/events"
                 response = stack.enter_context(client.stream("GET", path))
                 if response.status_code != httpx.codes.OK:
@@ -164,12 +179,12 @@ class FarmClient:
                 patience.wait(error)
             except httpx.TransportError as error:
                 if not repeat:
-                    raise self._away(error) from error
+                    raise self._lost(error) from error
                 patience.wait(self._away(error))
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
         with (
-            self._connect(read_timeout=30.0) as client,
+            self._connect(read_timeout=self.timings.reply_s) as client,
             client.stream(method, path, json=body) as response,
         ):
             return _read(response)
@@ -189,7 +204,14 @@ class FarmClient:
             else "Run `benchfarm up`, which starts it if it is down.",
         )
 
-    def _connect(self, read_timeout: float | None) -> httpx.Client:
+    def _lost(self, error: httpx.TransportError) -> FarmUnavailable:
+        """Return the error of a request that must not be repeated blindly once it was sent."""
+        away = self._away(error)
+        if isinstance(error, NOT_SENT):
+            return away
+        return maybe_done(away.tried, away.seen)
+
+    def _connect(self, read_timeout: float) -> httpx.Client:
         given = self._environ.get(URL_VARIABLE)
         url = web_address(f"use {URL_VARIABLE}={given}", given) if given else self._own_url()
         return httpx.Client(
@@ -200,6 +222,7 @@ class FarmClient:
             },
             timeout=httpx.Timeout(10.0, read=read_timeout),
             trust_env=False,
+            event_hooks={} if given else {"request": [_check_peer_of]},
         )
 
     def _own_url(self) -> str:
@@ -241,6 +264,10 @@ class FarmClient:
         return self._home.read_token(self._home.api_token)
 
 
+def _check_peer_of(request: httpx.Request) -> None:
+    request.extensions["trace"] = check_peer
+
+
 def _why_silent(error: FarmUnavailable) -> str:
     return error.seen if isinstance(error, FarmSilent) else ""
 
@@ -270,12 +297,26 @@ def _lines_of(response: httpx.Response) -> Iterator[bytes]:
 
 def _read(response: httpx.Response) -> httpx.Response:
     """Return the whole response; raises UserError for one too long to be a controller's."""
-    content = b""
-    for chunk in response.iter_raw():
-        content += chunk
-        if len(content) > MAX_ANSWER_BYTES:
-            raise _stranger(response, f"its answer is longer than {MAX_ANSWER_BYTES >> 20} MiB")
+    content = joined(response.iter_raw(), MAX_ANSWER_BYTES)
+    if content is None:
+        raise _stranger(response, f"its answer is longer than {MAX_ANSWER_BYTES >> 20} MiB")
     return httpx.Response(response.status_code, content=content, request=response.request)
+
+
+def maybe_done(tried: str, said: str) -> MaybeDone:
+    """Return the error of a request that was sent, and then not answered; said: why."""
+    seen = f"no answer came, but the request may have been carried out ({said})"
+    return MaybeDone(tried, seen, LOOK_FIRST)
+
+
+def joined(chunks: Iterable[bytes], most: int) -> bytes | None:
+    """Return the chunks of an answer as one; None if they are more than so many bytes."""
+    content = bytearray()
+    for chunk in chunks:
+        content += chunk
+        if len(content) > most:
+            return None
+    return bytes(content)
 
 
 def _answer(kind: type[Answer], response: httpx.Response) -> Answer:

@@ -15,6 +15,7 @@ import psutil
 
 from controller.contracts.errors import UserError
 from controller.platform.locks import is_locked
+from controller.platform.peers import is_trusted, objection_to_peer, uid_of_peer
 from controller.platform.processes import FARM_MARKER, marked_processes
 from controller.runtime.home import Cluster, Home, Process
 
@@ -122,14 +123,15 @@ def is_supervised(home: Home) -> bool:
 
 
 def is_listening(address: str) -> bool:
-    """Return whether something listens at HOST:PORT, or [IPv6]:PORT."""
+    """Return whether something listens at HOST:PORT, or [IPv6]:PORT, and no other user's does."""
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")  # of IPv6
     try:
-        socket.create_connection((host, int(port)), CONNECT_S).close()
+        with socket.create_connection((host, int(port)), CONNECT_S) as connection:
+            uid = uid_of_peer(connection)
     except OSError:
         return False
-    return True
+    return uid is None or is_trusted(uid)
 
 
 def why_unanswered(home: Home, answer_s: float = ANSWER_S) -> str:
@@ -138,16 +140,18 @@ def why_unanswered(home: Home, answer_s: float = ANSWER_S) -> str:
         address = home.endpoint().address
     except UserError:
         return f"{CONTROLLER_AWAY}: Ray starts it"
+    if why := why_silent(home, answer_s):
+        return why
     if not is_listening(address):
         return f"{CONTROLLER_AWAY}: nothing listens at {address}; Ray starts it again"
-    return why_silent(home, answer_s)
+    return ""
 
 
 def why_silent(home: Home, answer_s: float = ANSWER_S) -> str:
     """Return a line if a home's controller listens but does not answer within answer_s, else "".
 
     The kernel still accepts connections for a controller that is stopped or stuck; further
-    requests would wait.
+    requests would wait. Also if another user's program has taken its port, which is sent nothing.
     """
     try:
         address, token = home.endpoint().address, home.read_token(home.api_token)
@@ -155,6 +159,9 @@ def why_silent(home: Home, answer_s: float = ANSWER_S) -> str:
         return ""
     with closing(HTTPConnection(address, timeout=answer_s)) as connection:
         try:
+            connection.connect()
+            if objection := objection_to_peer(connection.sock):
+                return objection
             connection.request("HEAD", "/", headers={"Authorization": f"Bearer {token}"})
             connection.getresponse()
         except TimeoutError:

@@ -26,6 +26,7 @@ from controller.platform.private_files import read_private, require_private_fold
 from controller.platform.processes import FARM_MARKER
 from controller.runtime.redis import RedisServer
 
+BE_ITS_USER = "Run this as the user of the farm, as with `sudo -u USER BENCHFARM_HOME=…`."
 _TOKEN = re.compile(r"[0-9A-Za-z._-]{16,256}")
 
 
@@ -101,8 +102,20 @@ class Home:
 
     @staticmethod
     def from_environment(environ: Mapping[str, str] = os.environ) -> Home:
-        """Return the home named by BENCHFARM_HOME, else `~/.benchfarm`."""
-        return Home(Path(environ.get("BENCHFARM_HOME") or "~/.benchfarm").expanduser().absolute())
+        """Return the home named by BENCHFARM_HOME, else `~/.benchfarm`; raises HomeUnusable."""
+        named = environ.get("BENCHFARM_HOME") or "~/.benchfarm"
+        remedy = "Set BENCHFARM_HOME to a folder of your own, with a name in UTF-8."
+        try:
+            path = Path(named).expanduser().absolute()
+            os.fsencode(path).decode()
+        except RuntimeError as error:
+            seen = "the user has no home folder"
+            raise HomeUnusable(f"use BENCHFARM_HOME {named}", seen, remedy) from error
+        except UnicodeDecodeError as error:
+            shown = os.fsencode(path).decode(errors="replace")
+            seen = "its path is not UTF-8"
+            raise HomeUnusable(f"use BENCHFARM_HOME {shown}", seen, remedy) from error
+        return Home(path)
 
     @property
     def store(self) -> Path:
@@ -202,7 +215,8 @@ class Home:
         """Make the folder and its tokens, readable by the owner only; raises HomeUnusable."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            require_private_folder(self.path, f"use BENCHFARM_HOME {self.path}")
+            remedy = f"{BE_ITS_USER} Or set BENCHFARM_HOME to a folder of your own."
+            require_private_folder(self.path, f"use BENCHFARM_HOME {self.path}", remedy)
             self.logs.mkdir(exist_ok=True)
             for token in (self.ray_token, self.api_token):
                 # An empty one would let anyone in.
@@ -233,7 +247,8 @@ class Home:
     @staticmethod
     def read_token(file: Path) -> str:
         """Return the token in a file; raises UserError if the file cannot be trusted."""
-        return read_private(file, f"read {file}", "Replace it by a file of your own.")
+        mend = "Replace it by a file of your own."
+        return read_private(file, f"read {file}", mend, remedy_for_theirs=BE_ITS_USER)
 
     def _derive_metrics_token(self) -> None:
         # The same on every host of a farm, and no way back to the other token.

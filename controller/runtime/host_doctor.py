@@ -32,7 +32,7 @@ def checks(host: HostFacts, agents: AgentsFacts | ErrorPayload) -> list[Check]:
     """
     found = [
         check
-        for look in (_python, _farm, _home, _secrets, _disks, _memory, _limits)
+        for look in (_python, _farm, _home, _secrets, _disks, _memory, _cores, _limits)
         for check in look(host)
     ]
     found += [check for look in (_clock, _ports, _prometheus, _phones) for check in look(host)]
@@ -132,6 +132,16 @@ def _memory(host: HostFacts) -> Iterator[Check]:
         yield _hint("memory", seen, remedy)
     else:
         yield _well("memory", seen)
+
+
+def _cores(host: HostFacts) -> Iterator[Check]:
+    what, quota = "cores", host.cpu_quota
+    if quota is None or quota >= host.cpus:
+        yield _well(what, f"{host.cpus}")
+    else:
+        seen = f"{quota:g} by a control group, of {host.cpus}"
+        remedy = "Remove the quota (cpu.max), or pin to whole cores (cpuset) in its place."
+        yield _hint(what, seen, f"{remedy} More threads than it allows disturb runs.")
 
 
 def _limits(host: HostFacts) -> Iterator[Check]:

@@ -18,6 +18,7 @@ import psutil
 from controller.contracts.doctor import Program
 from controller.contracts.errors import FarmUnavailable, UserError
 from controller.contracts.version import installed_version
+from controller.platform.cpu_quota import cpu_quota
 from controller.platform.memory import memory_limit
 from controller.platform.ports import free_ports
 from controller.platform.trial import fault_of
@@ -80,6 +81,10 @@ class HostFacts:
     memory_bytes: int
     memory_limit: int | None
     """Memory limit of this process's control groups, in bytes."""
+    cpus: int
+    """CPUs that this process may use."""
+    cpu_quota: float | None
+    """CPU quota of its control groups, in cores."""
     limits: Mapping[str, int | None]
     """By name in LIMITS; None for no limit."""
     ports_free: bool
@@ -111,6 +116,8 @@ def host_facts(home: Home) -> HostFacts:
         synchronised=_synchronised(),
         memory_bytes=psutil.virtual_memory().total,
         memory_limit=memory_limit(),
+        cpus=len(os.sched_getaffinity(0)),
+        cpu_quota=cpu_quota(),
         limits={name: _limit(number) for name, number in LIMITS.items()},
         ports_free=_ports_free(),
         port_range=port_range(),

@@ -20,11 +20,13 @@ from controller.contracts.wire import RunEvent
 from controller.runtime.clock import Clock
 from controller.runtime.held_up import HeldUpRuns
 from controller.runtime.roster import Roster
-from controller.scheduling.fair_share import REMEMBERED_S, Claim, Claims, Shares
+from controller.scheduling.fair_share import REMEMBERED_S, Claim, Claims, Place, Shares
+from controller.scheduling.held import HeldRuns
 from controller.scheduling.leases import Leases
 from controller.scheduling.lifecycle import Event, Granted, advance
 from controller.scheduling.placement import cores_in_use, place
 from controller.scheduling.policy import RetryPolicy
+from controller.scheduling.queued import QueuedRuns
 from controller.scheduling.waiting import Queue
 from controller.store.protocol import Store
 
@@ -74,7 +76,12 @@ class OpenRuns:
         self._listeners = listeners
         self._claims = {r.sweep_id: Claim.of(r) for r in store.sweeps()}
         self._shares = Shares(self._spent_before())
-        self._open = {run.run_id: run for run in store.runs(open_only=True)}
+        self._numbers = {sweep_id: number for number, sweep_id in enumerate(self._claims)}
+        """Sweep → its number, in the order in which they were submitted."""
+        self._open: dict[str, Run] = {}
+        self._held = HeldRuns()
+        self._queued = QueuedRuns(self._claims)
+        self._put(store.runs(open_only=True))
         self._set_aside: dict[str, tuple[Run, StoreDamaged]] = {}
         """Runs before a change that the store could not keep, and why it could not."""
         self._leases = Leases(settings.lease_ttl_s)
@@ -87,7 +94,7 @@ class OpenRuns:
         """Whether there is more to place at once."""
         # Nobody could renew a lease while the controller was away: every owner gets a full term.
         now = clock.steady()
-        for run_id, lease in [(r.run_id, r.lease) for r in self.leased() if r.lease]:
+        for run_id, lease in [(r.run_id, r.lease) for r in self._held if r.lease]:
             self._leases.begin(run_id, _holders(lease), clock.steady_at(lease.leased_at), now)
 
     # --- queries -------------------------------------------------------------------------------
@@ -115,13 +122,12 @@ class OpenRuns:
             raise self._set_aside[run_id][1]
 
     def leased(self, agent_id: str | None = None) -> list[Run]:
-        """Return the leased runs: all, or those of one agent."""
-        held = [run for run in self._open.values() if run.lease]
-        return [r for r in held if agent_id is None or (r.lease and r.lease.place_of(agent_id))]
+        """Return the leased runs: all, or those of which one agent has still to report."""
+        return [*self._held] if agent_id is None else self._held.of_agent(agent_id)
 
     def on_device(self, device_id: str) -> Run | None:
         """Return the run that holds a device's lease, if any."""
-        return next((r for r in self.leased() if r.lease and device_id in r.lease.device_ids), None)
+        return self._held.on_device(device_id)
 
     def expired(self) -> list[tuple[Run, str]]:
         """Return the runs of which a lease has expired, with the agent that held it."""
@@ -146,7 +152,7 @@ class OpenRuns:
         claims = self._all_claims()
         return Queue(
             now=self._clock.wall(),
-            runs=tuple(self._open.values()),
+            runs=tuple(sorted(self._open.values(), key=self._place_of)),
             devices=tuple(self._roster.devices.values()),
             claims=replace(claims, of_sweep=dict(claims.of_sweep)),
             withheld=frozenset(self._withheld),
@@ -158,7 +164,8 @@ class OpenRuns:
     def add(self, record: SweepRecord, new: Sequence[Run]) -> None:
         """Queue stored runs of a sweep."""
         self._claims[record.sweep_id] = Claim.of(record)
-        self._open.update((run.run_id, run) for run in new)
+        self._numbers.setdefault(record.sweep_id, len(self._numbers))
+        self._put(new)
 
     def renew(self, run: Run, agent_id: str) -> None:
         """Renew an agent's lease of a run; not stored, since a restart renews every lease."""
@@ -240,24 +247,22 @@ class OpenRuns:
             run, _ = changed[0]
             log.error("run %s is set aside until the next start: %s", run.run_id, damage)
             self._set_aside[run.run_id] = (run, damage)
-            self._open.pop(run.run_id, None)
+            self._drop(run.run_id)
             self._leases.end(run.run_id)
             return []
         return list(changed)
 
     def _place(self) -> None:
-        leases = [run.lease for run in self._open.values() if run.lease]
-        busy = {device_id for lease in leases for device_id in lease.device_ids}
-        waiting = (run for run in self._open.values() if run.lease is None)
-        queued = [run for run in waiting if run.sweep_id not in self._withheld]
+        busy = self._held.devices
         free = [d for d in self._roster.placeable() if d.id not in busy]
-        if not (queued and free):
+        if not (self._queued and free):
             return
         devices = self._roster.devices
         cores = cores_in_use(devices[device_id] for device_id in busy)
         hosts = {d.device.id: d.agent_id for d in devices.values()}
         granted: dict[str, tuple[Run, list[Device]]] = {}
-        for run, device in place(queued, free, cores, hosts, self._catalog, self._all_claims()):
+        known = (cores, hosts, self._catalog, self._all_claims(), self._withheld)
+        for run, device in place(self._queued, free, *known):
             granted.setdefault(run.run_id, (run, []))[1].append(device)
         self.apply((run, self._grant(devices)) for run, devices in granted.values())
 
@@ -281,10 +286,14 @@ class OpenRuns:
             yield spent.model_copy(update={"ended_at": at})
 
     def _spent_s(self) -> dict[str, float]:
-        leased = [
-            (self._claims[run.sweep_id].user, self._leases.began(run.run_id))
-            for run in self.leased()
-        ]
+        leased = (
+            (
+                self._claims[run.sweep_id].user,
+                self._leases.began(run.run_id),
+                len(run.lease.places) if run.lease else 0,
+            )
+            for run in self._held
+        )
         return self._shares.now(self._clock.steady(), leased)
 
     def _spend(self, before: Run, change: RunChange) -> None:
@@ -293,7 +302,7 @@ class OpenRuns:
         if lease is None or change.run.lease is not None or before.run_id in self._set_aside:
             return
         now, user = self._clock.steady(), self._claims[before.sweep_id].user
-        seconds = now - self._leases.began(before.run_id)
+        seconds = (now - self._leases.began(before.run_id)) * len(lease.places)
         self._shares.add(Spent(user=user, ended_at=now, seconds=seconds))
 
     def _remember(self, before: Run, run: Run) -> None:
@@ -304,9 +313,29 @@ class OpenRuns:
             now = self._clock.steady()
             self._leases.begin(run.run_id, _holders(run.lease), now, now)
         if run.state.terminal:
-            self._open.pop(run.run_id, None)
+            self._drop(run.run_id)
         else:
+            self._put([run])
+
+    def _put(self, runs: Iterable[Run]) -> None:
+        """Add or replace open runs."""
+        runs = tuple(runs)
+        for run in runs:
             self._open[run.run_id] = run
+            self._held.put(run)
+            if run.lease:
+                self._queued.discard(run.run_id)
+        self._queued.add((self._place_of(run), run) for run in runs if run.lease is None)
+
+    def _drop(self, run_id: str) -> None:
+        """Take a run out of the open ones."""
+        self._open.pop(run_id, None)
+        self._held.discard(run_id)
+        self._queued.discard(run_id)
+
+    def _place_of(self, run: Run) -> Place:
+        """Return an open run's place in the queue: by submission, whatever happened since."""
+        return (self._numbers[run.sweep_id], run.position)
 
 
 def _holders(lease: Attempt) -> list[str]:

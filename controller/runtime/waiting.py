@@ -59,7 +59,9 @@ def waiting_now(
     now, devices = clock(), registered_now(farm, store)
     of_sweep = {record.sweep_id: Claim.of(record) for record in store.sweeps()}
     leased = [
-        (of_sweep.get(run.sweep_id, Claim()).user, run.lease.leased_at) for run in runs if run.lease
+        (of_sweep.get(run.sweep_id, Claim()).user, run.lease.leased_at, len(run.lease.places))
+        for run in runs
+        if run.lease
     ]
     spent_s = Shares(store.spent(now - REMEMBERED_S)).now(now, leased)
     claims = Claims(of_sweep, spent_s, reserved_for(devices, now))

@@ -12,7 +12,8 @@ from controller.contracts.run import Run
 from controller.contracts.sweep import Cell, Sweep
 from controller.scheduling.hosts import too_few_hosts
 from controller.scheduling.limits import require_placed
-from controller.scheduling.placement import asked, objections
+from controller.scheduling.placement import objections
+from controller.scheduling.queued import asked
 
 Out = Sequence[tuple[Device, str]]
 """Devices that are excluded now, each with the reason."""

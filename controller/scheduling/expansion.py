@@ -53,7 +53,7 @@ def cells_of(sweep: Sweep, catalog: Catalog, source: str = "the sweep") -> list[
             _check_hosts(side, sweep, source)
         _check_profile(cell, catalog, source)
         _check_quality(cell, catalog, source)
-        _check_audit(cell, source)
+        _check_pair(cell, source)
     _check_baseline(sweep, cells, source)
     return list({cell.key: cell for cell in cells}.values())
 
@@ -138,13 +138,16 @@ def _check_quality(cell: Cell, catalog: Catalog, source: str) -> None:
         )
 
 
-def _check_audit(cell: Cell, source: str) -> None:
-    if cell.versus and any(audit_of(side.knobs) for side in cell.sides()):
-        raise SweepInvalid(
-            f"read {source}",
-            f"key knobs.{AUDIT}: a paired comparison is no audit",
-            "Remove the key, or paired.",
-        )
+def _check_pair(cell: Cell, source: str) -> None:
+    """Raise SweepInvalid for a paired comparison of what has no speed."""
+    sides = [side.knobs for side in cell.sides()] if cell.versus else []
+    seen = ""
+    if any(audit_of(knobs) for knobs in sides):
+        seen = f"key knobs.{AUDIT}: a paired comparison is no audit"
+    elif any(knobs.get("mode") == "accuracy" for knobs in sides):
+        seen = "key knobs.mode: accuracy measures no speed to compare"
+    if seen:
+        raise SweepInvalid(f"read {source}", seen, "Remove the key, or paired.")
 
 
 def _check_only_under(cell: Cell, catalog: Catalog, source: str) -> None:
@@ -299,6 +302,19 @@ def _check_baseline(sweep: Sweep, cells: Sequence[Cell], source: str) -> None:
                 f"key baseline.{name}: no cell has {name} = {value}",
                 f"Give one of: {', '.join(sorted(map(str, values)))}.",
             )
+    wanted = {name: value for name, value in sweep.baseline.items() if name != "device"}
+    marks = ({name: axis_value(cell, name) for name in wanted} for cell in cells)
+    nearest = max(marks, key=lambda has: sum(has[name] == wanted[name] for name in wanted))
+    if nearest != wanted:
+        raise SweepInvalid(
+            f"read {source}",
+            f"key baseline: no cell has {_listed(wanted)}",
+            f"Give what one cell has, such as {_listed(nearest)}.",
+        )
+
+
+def _listed(values: Mapping[str, Scalar | None]) -> str:
+    return " and ".join(f"{name} = {value}" for name, value in values.items())
 
 
 def axis_value(cell: Cell, name: str) -> Scalar | None:

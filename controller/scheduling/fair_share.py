@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import islice
 
 from controller.contracts.records import ADMIN, Spent, SweepRecord
 from controller.contracts.run import Run
@@ -14,7 +16,10 @@ HALF_LIFE_S = 3600.0
 REMEMBERED_S = 10 * HALF_LIFE_S
 """Device time older than this counts less than a thousandth, and is not read."""
 GRANT_S = 60.0
-"""Least seconds that a lease counts, so that devices that become free together are shared."""
+"""Least seconds that a lease counts for each of its devices, so that devices that become free
+together are shared."""
+Place = tuple[int, ...]
+"""A run's place in the queue; lower ones go first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +56,56 @@ class Claims:
         )
 
 
+Line = tuple[Claim, Iterable[tuple[Place, Run]]]
+"""Runs of one claim, in queue order: if the first gets no device, no other of them does."""
+
+
 class FairShare:
     """Queued runs in the order of fair shares; counts each granted lease."""
 
-    def __init__(self, queued: Iterable[Run], claims: Claims) -> None:
-        """queued: in queue order, which is kept within one user and priority."""
-        self._claims = claims
-        self._spent = defaultdict(float, claims.spent_s)
-        self._lines: dict[Claim, deque[tuple[int, Run]]] = defaultdict(deque)
-        for position, run in enumerate(queued):
-            self._lines[claims.of(run)].append((position, run))
+    def __init__(
+        self,
+        lines: Iterable[tuple[Claim, Iterable[tuple[Place, Run]]]],
+        spent_s: Mapping[str, float],
+    ) -> None:
+        """spent_s: as in Claims."""
+        self._spent = defaultdict(float, spent_s)
+        self._lines = [(claim, iter(runs)) for claim, runs in lines]
+        self._firsts: dict[Claim, list[tuple[Place, int, Run]]] = defaultdict(list)
+        """Claim → the heap of the first runs of its lines, with the numbers of the lines."""
+        self._left: int | None = None
+        """The line whose first run has been taken, and that has not moved up."""
+        self._user = ADMIN
+        for number in range(len(self._lines)):
+            self._move_up(number)
 
     def take(self) -> Run | None:
         """Return the next run: highest priority first, then the user with the least device time."""
-        waiting = [claim for claim, line in self._lines.items() if line]
+        if self._left is not None:
+            self._move_up(self._left)
+        waiting = [claim for claim, firsts in self._firsts.items() if firsts]
         if not waiting:
             return None
-        first = min(waiting, key=lambda c: (-c.priority, self._spent[c.user], self._lines[c][0][0]))
-        return self._lines[first].popleft()[1]
+        first = min(
+            waiting, key=lambda c: (-c.priority, self._spent[c.user], self._firsts[c][0][0])
+        )
+        _, self._left, run = heappop(self._firsts[first])
+        self._user = first.user
+        return run
 
-    def granted(self, run: Run) -> None:
-        """Count a lease for the run's user."""
-        self._spent[self._claims.of(run).user] += GRANT_S
+    def granted(self, devices: int = 1) -> None:
+        """Count the lease of the run that was taken last."""
+        self._spent[self._user] += GRANT_S * devices
+
+    def close(self) -> None:
+        """Leave out what is behind the run that was taken last, in its line."""
+        self._left = None
+
+    def _move_up(self, number: int) -> None:
+        self._left = None
+        claim, runs = self._lines[number]
+        for place, run in islice(runs, 1):
+            heappush(self._firsts[claim], (place, number, run))
 
 
 class Shares:
@@ -94,10 +127,10 @@ class Shares:
         seconds, at = self._spent.get(user, (0.0, now))
         return float(seconds * 0.5 ** (max(0.0, now - at) / HALF_LIFE_S))
 
-    def now(self, now: float, leased: Iterable[tuple[str, float]]) -> dict[str, float]:
-        """Return the device seconds of all users; leased: user and beginning of each current
-        lease."""
+    def now(self, now: float, leased: Iterable[tuple[str, float, int]]) -> dict[str, float]:
+        """Return the device seconds of all users; leased: user, beginning and number of devices of
+        each current lease."""
         counted = defaultdict(float, {user: self.of(user, now) for user in self._spent})
-        for user, since in leased:
-            counted[user] += max(GRANT_S, now - since)
+        for user, since, devices in leased:
+            counted[user] += max(GRANT_S, now - since) * devices
         return counted

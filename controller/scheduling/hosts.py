@@ -19,7 +19,7 @@ HOSTS: Final = "hosts"
 """The knob that says over how many hosts a run's ranks are spread."""
 ALIKE: Final = (
     *("cpu_model", "architecture", "microcode", "isa", "isa_unusable", "cores", "logical_cpus"),
-    *("sockets", "numa_nodes", "hypervisor", "os", "kernel", PLUGINS),
+    *("cpu_quota", "sockets", "numa_nodes", "hypervisor", "os", "kernel", PLUGINS),
 )
 """Facts in which hosts that train together must agree. Memory isn't one: the kernel's own part
 differs between like machines."""

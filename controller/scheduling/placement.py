@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device, RegisteredDevice
-from controller.contracts.manifests import PROVENANCE_KNOBS
 from controller.contracts.run import AttemptState, Run
 from controller.contracts.sweep import Cell
 from controller.scheduling.fair_share import Claims, FairShare
 from controller.scheduling.hosts import chosen_hosts, hosts_of
 from controller.scheduling.plugins import plugin_objections
+from controller.scheduling.queued import QueuedRuns, asked
 from controller.scheduling.runtimes import REMEDY, lacks_runtime
 from controller.scheduling.selector import parse_selector
 
 NO_CLAIMS = Claims()
-_ORIGINS = tuple(PROVENANCE_KNOBS.values())
 
 
 def objections(cell: Cell, device: Device, catalog: Catalog) -> list[str]:
@@ -49,24 +49,14 @@ def missing(cell: Cell, catalog: Catalog) -> str | None:
     return None
 
 
-def asked(cell: Cell) -> tuple[str, ...]:
-    """Return everything in a cell that `objections` depends on."""
-    sides = (cell, cell.versus) if cell.versus else (cell,)
-    told = (
-        text
-        for side in sides
-        for text in (side.stack, *(str(side.knobs.get(name, "")) for name in _ORIGINS))
-    )
-    return (cell.selector, cell.workload, cell.scenario, *told)
-
-
 def place(
-    queued: Iterable[Run],
+    queued: QueuedRuns,
     free: Sequence[Device],
     busy_cores: Mapping[str, Collection[int]],
     host_of: Mapping[str, str],
     catalog: Catalog,
     claims: Claims = NO_CLAIMS,
+    withheld: Collection[str] = (),
 ) -> Iterator[tuple[Run, Device]]:
     """Pair queued runs with free devices, at most one run a device; claims give the order of users.
 
@@ -75,17 +65,27 @@ def place(
 
     Runs of one user and priority go in queue order. busy_cores: host → cores of measurements under
     way; two leases on one host never share a core. A device on which the run failed before is used
-    only if no other fits.
+    only if no other fits. withheld: sweeps of which no run is placed. Costs as much as there are
+    lines of queued runs and placed runs, however many are queued.
     """
     available = {device.id: device for device in free}
     taken = {host: set(cores) for host, cores in busy_cores.items()}
-    fair_share, takers = FairShare(queued, claims), Takers(free, catalog)
+    fair_share = FairShare(queued.lines(withheld), claims.spent_s)
+    takers = Takers(free, catalog)
     while available and (run := fair_share.take()):
-        left = [device for device in takers.of(run.cell) if device.id in available]
-        allowed = [device for device in left if claims.admits(run, device.id)]
-        for place_, device in enumerate(_choose(run, allowed, taken, host_of)):
-            if place_ == 0:
-                fair_share.granted(run)
+        fitting = (
+            device
+            for device in takers.of(run.cell)
+            if device.id in available
+            and claims.admits(run, device.id)
+            and has_cores(device, taken, host_of)
+        )
+        chosen = _choose(run, fitting)
+        if not chosen:
+            fair_share.close()  # those behind it ask the same
+            continue
+        fair_share.granted(len(chosen))
+        for device in chosen:
             del available[device.id]
             taken.setdefault(host_of[device.id], set()).update(device.host_cores)
             yield run, device
@@ -106,16 +106,13 @@ def has_cores(
     return device.host_cores.isdisjoint(taken.get(host_of[device.id], ()))
 
 
-def _choose(
-    run: Run,
-    available: Iterable[Device],
-    taken: Mapping[str, Collection[int]],
-    host_of: Mapping[str, str],
-) -> list[Device]:
+def _choose(run: Run, fitting: Iterator[Device]) -> list[Device]:
+    """Return the devices that a run gets, its lead's first, or none."""
+    hosts = hosts_of(run.cell.knobs)
     failed_on = {a.device_id for a in run.attempts if a.state is AttemptState.FAILED}
-    fitting = [device for device in available if has_cores(device, taken, host_of)]
-    fitting.sort(key=lambda device: device.id in failed_on)
-    return chosen_hosts(fitting, hosts_of(run.cell.knobs))
+    if hosts == 1 and not failed_on:
+        return [*islice(fitting, 1)]  # the others need no look
+    return chosen_hosts(sorted(fitting, key=lambda device: device.id in failed_on), hosts)
 
 
 class Takers:

@@ -22,12 +22,12 @@ from controller.scheduling.hosts import hosts_of, like_hosts, too_few_hosts
 from controller.scheduling.placement import (
     NO_CLAIMS,
     Takers,
-    asked,
     cores_in_use,
     has_cores,
     objections,
     place,
 )
+from controller.scheduling.queued import QueuedRuns, asked
 from controller.scheduling.selector import device_named
 
 Expected = Callable[[Cell, Device], float | None]
@@ -84,9 +84,10 @@ def waiting(queue: Queue, catalog: Catalog, expected: Expected = unknown) -> dic
     for run, device in lines.placed(queued):
         begun = lines.begin(run, device)
         told.setdefault(run.run_id, begun)  # a run on several hosts is its lead's
-    fair_share = FairShare((r for r in queued if r.run_id not in told), queue.claims)
+    left = QueuedRuns.of((r for r in queued if r.run_id not in told), queue.claims.of_sweep)
+    fair_share = FairShare(left.lines(), queue.claims.spent_s)
     while run_ := fair_share.take():
-        fair_share.granted(run_)
+        fair_share.granted(hosts_of(run_.cell.knobs))
         told[run_.run_id] = lines.join(run_)
     names = shown_names(d.labelled for d in queue.devices)
     return {id_: _named(found, names) for id_, found in told.items()}
@@ -167,7 +168,8 @@ class _Lines:
             if may_run(self._known[device.id]) and device.id not in self._holders
         ]
         cores, claims = self._cores(), self._queue.claims
-        return list(place(queued, free, cores, self._hosts, self._catalog, claims))
+        in_lines = QueuedRuns.of(queued, claims.of_sweep)
+        return list(place(in_lines, free, cores, self._hosts, self._catalog, claims))
 
     def begin(self, run: Run, device: Device) -> Waiting:
         """Put a run on a free device."""

@@ -39,6 +39,17 @@ def samples_outside(count: int) -> int:
     return max(0, math.ceil(fewest) - 1)
 
 
+def numbers_below(count: int, share: float, chance: float) -> tuple[int, int]:
+    """Return the least and the greatest likely number of `count` samples below a quantile.
+
+    chance: that there are fewer, and that there are more.
+    """
+    from scipy.special import bdtrik  # see samples_outside
+
+    fewest, most = (float(bdtrik(tail, count, share)) for tail in (chance, 1 - chance))
+    return math.ceil(fewest), math.ceil(most)
+
+
 def quantile_bounds(
     samples: Sequence[float], share: float, chance: float
 ) -> tuple[float, float, float]:

@@ -47,7 +47,8 @@ class PowerLaw:
         return t_quantile(self.points - 2, CONFIDENCE) * self.spread / math.sqrt(self.reach)
 
     def at(self, x: float) -> Predicted:
-        """Return y at a positive x, with the interval of a single new point there.
+        """Return y at a positive x, with the interval of a new point there, which
+        is a mean of as much as the points are.
 
         It widens with the distance from the points, which says nothing about a law that no longer
         holds there.

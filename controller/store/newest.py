@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Sequence
 from operator import itemgetter
@@ -97,18 +98,22 @@ def _kind_of(row: Row, catalog: Catalog) -> tuple[object, ...]:
 
 
 def newest_tries(
-    runs: Iterable[Row], attempts: Iterable[Row], kinds: Container[tuple[str, str, str]]
+    runs: Iterable[Row],
+    attempts: Iterable[Row],
+    kinds: Container[tuple[str, str, str]],
+    until: float = math.inf,
 ) -> list[str]:
     """Return the runs of the newest attempts with a result; runs: with their cells.
 
-    kinds: workload, stack and scenario of the cells they may be of. A row may be damaged.
+    kinds: workload, stack and scenario of the cells they may be of. until: seconds since the epoch;
+    none ended later. A row may be damaged.
     """
     cells = {
         run["run_id"]: run["cell_key"]
         for run in runs
         if (run["workload"], run["stack"], run["scenario"]) in kinds
     }
-    done = [a for a in attempts if a["state"] == AttemptState.SUCCEEDED and a["run_id"] in cells]
+    done = [a for a in attempts if a["run_id"] in cells and is_done(a, until)]
     places: Counter[tuple[str, str]] = Counter()
     found: list[tuple[int, str]] = []
     for attempt in sorted(done, key=_ended_at, reverse=True):
@@ -119,6 +124,11 @@ def newest_tries(
     # The newest of each cell and device go before the second newest of any.
     found.sort(key=itemgetter(0))
     return list(dict.fromkeys(run_id for _, run_id in found))[:TRIES]
+
+
+def is_done(attempt: Row, until: float) -> bool:
+    """Return whether an attempt had a result by a time, seconds since the epoch."""
+    return attempt["state"] == AttemptState.SUCCEEDED and _ended_at(attempt) <= until
 
 
 def _ended_at(attempt: Row) -> float:

@@ -29,9 +29,7 @@ class OutcomeReader(SoundReader):
 
     def results(self, sweep_id: str | None = None) -> list[StoredResult]:
         """Return counted results, oldest first, then the late ones (`counted` false)."""
-        rows = self._outcomes("result", sweep_id)
-        found = self._made(rows, result_of, "the result of run", "run_id")
-        return sorted(found, key=lambda result: not result.counted)
+        return sorted(self._by_age(sweep_id), key=lambda result: not result.counted)
 
     def failures(self, sweep_id: str | None = None) -> list[StoredFailure]:
         """Return every failed attempt's failure, oldest first."""
@@ -46,7 +44,7 @@ class OutcomeReader(SoundReader):
 
         newest: at most so many; None for all.
         """
-        kept, count = self._selected("result", wanted, newest, self.results, result_of)
+        kept, count = self._selected("result", wanted, newest, self._by_age, result_of)
         return sorted(kept, key=lambda result: not result.counted), count
 
     def selected_failures(
@@ -54,6 +52,10 @@ class OutcomeReader(SoundReader):
     ) -> tuple[list[StoredFailure], int]:
         """Return the newest failures that a filter keeps, oldest first; and how many it keeps."""
         return self._selected("failure", wanted, newest, self.failures, failure_of)
+
+    def _by_age(self, sweep_id: str | None = None) -> list[StoredResult]:
+        rows = self._outcomes("result", sweep_id)
+        return self._made(rows, result_of, "the result of run", "run_id")
 
     def _selected(
         self,
@@ -63,7 +65,7 @@ class OutcomeReader(SoundReader):
         every: Callable[[], list[Outcome]],
         make: Callable[[Measured], Outcome],
     ) -> tuple[list[Outcome], int]:
-        """every: reads all, where an index or a record can't be trusted."""
+        """every: reads all by age, where an index or a record can't be trusted."""
         before = len(self._told)
         try:
             rows, count = self._rows_of(kind, wanted, newest)

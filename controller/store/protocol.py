@@ -30,6 +30,7 @@ from controller.contracts.records import (
 )
 from controller.contracts.run import Run, RunChange
 from controller.contracts.sweep import Cell
+from controller.store.places import RunFilter, RunPlace, TryPlace
 
 
 class StoreWriter(Protocol):
@@ -221,6 +222,22 @@ class StoreReader(FarmReader, Protocol):
 
     def never_leased(self) -> dict[str, int]:
         """Return how many queued runs of each sweep have never been leased, if it has any."""
+        ...
+
+    def queue_part(
+        self, wanted: RunFilter, after: RunPlace | None, most: int
+    ) -> list[tuple[RunPlace, Run]]:
+        """Return the first runs that a filter keeps behind a place of the queue, with their places.
+
+        most: at most so many. Called where programs list runs.
+        """
+        ...
+
+    def ended_tries(self, cells: Iterable[Cell], until: float = ...) -> list[tuple[TryPlace, Took]]:
+        """Return what `took` does, each with its place, as it was at a time.
+
+        until: seconds since the epoch; by default, now. Called where programs list them.
+        """
         ...
 
     def outcomes_of(self, run_id: str) -> list[StoredResult | StoredFailure]:

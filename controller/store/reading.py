@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
+from operator import itemgetter
 
 from sqlalchemy import Table, func, select
 
@@ -25,21 +27,22 @@ from controller.contracts.records import (
     Took,
 )
 from controller.contracts.result import Validity
-from controller.contracts.run import AttemptState, Run, RunState
+from controller.contracts.run import RunState
 from controller.contracts.sweep import Cell
 from controller.store import tables
 from controller.store.artefacts.folder import ArtefactFolder, folder_beside
 from controller.store.connecting import transaction
-from controller.store.live import LiveReader
 from controller.store.naming import with_names
 from controller.store.newest import (
+    is_done,
     newest_among,
     newest_asked,
     newest_numbers,
     newest_tries,
     results_by_cell,
 )
-from controller.store.packing import counted, unpack
+from controller.store.packing import counted
+from controller.store.places import TryPlace
 from controller.store.rows import (
     agent_of,
     annotations_of,
@@ -49,20 +52,17 @@ from controller.store.rows import (
     failure_of,
     newest_of,
     result_of,
-    run_of,
     spent_of,
     sweep_of,
     token_of,
     took_of,
 )
+from controller.store.run_reading import RunReader
 from controller.store.scanning import Only, Row
 from controller.store.snapshot import Measured, Snapshot
 
-# A damaged state is neither: such a run is read with the open ones, and reported.
-_OPEN = Only("state", [state.value for state in RunState if state.terminal], none_of=True)
 
-
-class SqliteReader(LiveReader):
+class SqliteReader(RunReader):
     """Reads a store through connections of its own; implements StoreReader."""
 
     def sweeps(self) -> list[SweepRecord]:
@@ -78,28 +78,6 @@ class SqliteReader(LiveReader):
             rows = snapshot.annotations(only)
         found = self._made(rows, annotations_of, "the tags and notes of sweep", "sweep_id")
         return {one.sweep_id: one for one in found}
-
-    def runs(self, sweep_id: str | None = None, *, open_only: bool = False) -> list[Run]:
-        """Return runs in queue order (submission, then position); all, or those not terminal."""
-        of_sweep = None if sweep_id is None else Only("sweep_id", [sweep_id])
-        with self._snapshot() as (snapshot, _):
-            found = snapshot.runs(_OPEN if open_only and not of_sweep else of_sweep)
-            packed, places = snapshot.unleased(of_sweep), snapshot.places
-        if open_only:
-            packed = [row for row in packed if counted(row)[RunState.QUEUED] or not counted(row)]
-        runs = self._made(found, run_of, "run", "run_id")
-        runs += self._unpacked(packed, {run.run_id for run in runs})
-        runs.sort(key=lambda run: (places[run.sweep_id], run.position))
-        return [run for run in runs if not (open_only and run.state.terminal)]
-
-    def run(self, run_id: str) -> Run | None:
-        """Return one run, or None if there is no such run."""
-        with self._snapshot() as (snapshot, _):
-            found = snapshot.run(run_id)
-            packed = [] if found else snapshot.unleased()
-        runs = self._made([found] if found else [], run_of, "run", "run_id")
-        runs += (run for run in self._unpacked(packed, ()) if run.run_id == run_id)
-        return next(iter(runs), None)
 
     def tally(self, sweep_id: str) -> SweepTally:
         """Return how many runs of a sweep are in each state, and how many results met
@@ -233,16 +211,25 @@ class SqliteReader(LiveReader):
 
         The newest of them; any that are left if some are damaged.
         """
+        return [took for _, took in self.ended_tries(cells)]
+
+    def ended_tries(
+        self, cells: Iterable[Cell], until: float = math.inf
+    ) -> list[tuple[TryPlace, Took]]:
+        """Return what `took` does, each with its place, as it was at a time.
+
+        until: seconds since the epoch.
+        """
         before, kinds = len(self._told), {(c.workload, c.stack, c.scenario) for c in cells}
         with self._snapshot() as (snapshot, _):
-            runs = snapshot.runs(Only("run_id", newest_tries(*snapshot.tries(), kinds)))
+            runs = snapshot.runs(Only("run_id", newest_tries(*snapshot.tries(), kinds, until)))
         if len(self._told) > before:
             with self._snapshot() as (snapshot, _):
                 runs = snapshot.runs()
         tries = [{**run, **attempt} for run, attempts in runs for attempt in attempts]
-        done = [row for row in tries if row["state"] == AttemptState.SUCCEEDED]
-        in_order = sorted(done, key=lambda row: row["ended_at"])
-        return self._made(in_order, took_of, "an attempt of run", "run_id")
+        done = [row for row in tries if is_done(row, until)]
+        made = self._made(done, _placed, "an attempt of run", "run_id")
+        return sorted(made, key=itemgetter(0))
 
     # --- artefacts -----------------------------------------------------------------------------
 
@@ -271,15 +258,6 @@ class SqliteReader(LiveReader):
 
     # --- helpers -------------------------------------------------------------------------------
 
-    def _unpacked(self, packed: Iterable[Row], with_rows: Container[str]) -> Iterator[Run]:
-        """Yield the packed runs that have no rows."""
-        for runs in self._made(packed, unpack, "the never leased runs of sweep", "sweep_id"):
-            for run in runs:
-                if run.run_id in with_rows:
-                    self._note(f"run {run.run_id}", "it is there twice, in two states")
-                else:
-                    yield run
-
     def _devices(self, rows: Iterable[Row]) -> list[RegisteredDevice]:
         found = self._made(rows, device_of, "device", "device_id")
         return sorted(found, key=lambda known: known.device.id)
@@ -296,3 +274,7 @@ class SqliteReader(LiveReader):
         except StoreDamaged:
             return self._outcomes(kind, None)
         return self._outcomes(kind, None) if len(self._told) > before else rows
+
+
+def _placed(row: Row) -> tuple[TryPlace, Took]:
+    return TryPlace(row["ended_at"], row["run_id"], row["number"]), took_of(row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Table
 
@@ -32,6 +32,9 @@ from controller.contracts.run import Attempt, OutcomeRecord, Run
 from controller.contracts.sweep import Cell
 from controller.store import tables
 from controller.store.sealing import seal_of_outcome, seal_of_row, seal_of_run
+
+PREPARING_S: Final = 3600.0
+"""Most seconds of an attempt beside what its deadline limits: it sends files, and cools down."""
 
 Row = Mapping[str, Any]
 """A row by column name; its values are validated by the contract when it is read."""
@@ -247,15 +250,24 @@ def spent_of(row: Row) -> Spent:
     return Spent(
         user=row["user"] or ADMIN,
         ended_at=row["ended_at"],
-        seconds=row["ended_at"] - row["leased_at"],
+        seconds=_lasted_s(row) * (1 + len(row["partners"] or ())),
     )
 
 
 def took_of(row: Row) -> Took:
     """Return the time that an attempt took, from a row that joins it, its run and cell."""
-    seconds = row["ended_at"] - row["leased_at"]
     fields = _only({**row, "device": row["device_id"]}, Took.model_fields)
-    return Took.model_validate({**fields, "seconds": seconds})
+    return Took.model_validate({**fields, "seconds": _lasted_s(row)})
+
+
+def _lasted_s(row: Row) -> float:
+    """Return the seconds of an ended attempt, from a row with its run's deadline.
+
+    Both times are by the wall clock: where that was set meanwhile, no more counts than the run may
+    take, and no less than nothing.
+    """
+    wall_s = float(row["ended_at"] - row["leased_at"])
+    return min(max(0.0, wall_s), float(row["deadline_s"]) + PREPARING_S)
 
 
 def token_of(row: Row) -> Token:

@@ -5,6 +5,7 @@ Damaged or missing records are reported and left out.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -80,8 +81,14 @@ class Snapshot:
 
         Raises DatabaseError if an index is damaged.
         """
-        states = [state.value for state in RunState if not state.terminal]
-        rows = self._run_rows(Only("state", states), keyed=True)
+        return self.runs_by_key(
+            Only("state", [state.value for state in RunState if not state.terminal])
+        )
+
+    def runs_by_key(self, only: Only) -> list[TriedRun]:
+        """Return some sound runs with rows, found by keys; raises DatabaseError if an index is
+        damaged."""
+        rows = self._run_rows(only, keyed=True)
         tried = self._attempts(_ids(rows), keyed=True)
         found = []
         for row in rows:
@@ -204,16 +211,20 @@ class Snapshot:
         return [id_ for id_ in ids if isinstance(id_, str) and id_ != device_id]
 
     def ended(self, since: float) -> list[Row]:
-        """Return the sound attempts that ended since a time, by their end, with the user of
-        each."""
+        """Return the sound attempts that ended since a time, by their end, each with its user and
+        its run's deadline."""
         over = [r for r in self._scan(tables.attempts) if isinstance(r["ended_at"], float)]
         late = [row for row in over if row["ended_at"] > since]
         fit = [row for row in late if _fits(row, seal_of_row, tables.attempts, row)]
         sound = {row["checksum"]: row for row in fit}.values()  # a damaged page may hold one twice
         runs = self._run_rows(Only("run_id", _ids(sound)))
         users = {row["sweep_id"]: row["user"] for row in self.sweeps()}
-        whose = {row["run_id"]: users.get(row["sweep_id"]) for row in runs}
-        known = [{**row, "user": whose.get(row["run_id"])} for row in sound]
+        of_run = {
+            row["run_id"]: {"user": users.get(row["sweep_id"]), "deadline_s": row["deadline_s"]}
+            for row in runs
+        }
+        unknown = {"user": None, "deadline_s": math.inf}
+        known = [{**row, **of_run.get(row["run_id"], unknown)} for row in sound]
         return sorted(known, key=lambda row: row["ended_at"])
 
     @cached_property

@@ -1,4 +1,5 @@
-"""Packages of PyPI that this repository pins: the lock, torch, and the stacks' own environments."""
+"""Packages of PyPI that this repository pins: the lock, torch, the build backend, the
+environments of stacks, and what bundles for phones are made of."""
 
 from __future__ import annotations
 
@@ -11,10 +12,18 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from agents.inference.bundle.recipe import (
+    BundleUnbuildable,
+    files_of,
+    recipe_named,
+    recipe_names,
+)
+
 ROOT = Path(__file__).parents[2]
 LOCK = Path("requirements/lock.txt")
 PROJECT = Path("pyproject.toml")
 STACK_LOCKS = Path("agents/stacks/locks")
+BUNDLES = Path("agents/inference/bundle")
 
 
 class LockUnreadable(Exception):
@@ -34,18 +43,37 @@ def pins_of(root: Path = ROOT) -> tuple[Pin, ...]:
     """Return every pinned version once, by name.
 
     Raises:
-        LockUnreadable: a lock can't be read, or a line of it is no pin.
+        LockUnreadable: a lock or recipe can't be read, or a line of a lock is no pin.
 
     """
-    project = tomllib.loads((root / PROJECT).read_text())["project"]
-    torch = [r for r in project["optional-dependencies"]["torch"] if r.startswith("torch==")]
-    found = [*_pins_in(torch, str(PROJECT)), *_pins_of_file(root, LOCK)]
+    found = [*_pins_of_project(root), *_pins_of_file(root, LOCK)]
     for path in sorted((root / STACK_LOCKS).glob("*.txt")):
         found += _pins_of_file(root, path.relative_to(root))
+    found += _pins_of_bundles(root)
     places: dict[tuple[str, Version], list[str]] = {}
     for pin in found:
         places.setdefault((pin.name, pin.version), []).extend(pin.places)
-    return tuple(sorted(Pin(*key, tuple(where)) for key, where in places.items()))
+    return tuple(sorted(Pin(*key, tuple(dict.fromkeys(where))) for key, where in places.items()))
+
+
+def _pins_of_project(root: Path) -> Iterator[Pin]:
+    """Yield torch and what builds the wheel: the lock has neither."""
+    project = tomllib.loads((root / PROJECT).read_text())
+    extra = project["project"]["optional-dependencies"]["torch"]
+    torch = [requirement for requirement in extra if requirement.startswith("torch==")]
+    backend = project.get("build-system", {}).get("requires", [])
+    return _pins_in([*torch, *backend], str(PROJECT))
+
+
+def _pins_of_bundles(root: Path) -> Iterator[Pin]:
+    folder = root / BUNDLES
+    try:
+        for recipe in [recipe_named(name, folder) for name in recipe_names(folder)]:
+            places = tuple(str(path.relative_to(ROOT)) for path in files_of(recipe))
+            for name, wheel in recipe.of_pypi.items():
+                yield Pin(canonicalize_name(name), Version(wheel.version), places)
+    except BundleUnbuildable as error:
+        raise LockUnreadable(str(error)) from error
 
 
 def _pins_of_file(root: Path, path: Path) -> list[Pin]:

@@ -24,7 +24,7 @@ def case(dtype: str, shape: str) -> Case:
         shape=shape,
         kernel=partial(batched_nms, *arguments),
         baselines={"eager": partial(reference.batched_nms, *arguments)},
-        moved_bytes=bytes_of(boxes, scores, labels),
+        moved_bytes=bytes_of(boxes, scores, labels, batched_nms(*arguments)),
         largest_bytes=bytes_of(boxes),
         objections=lambda: unequal(
             "kept", batched_nms(*arguments), reference.batched_nms(*arguments)

@@ -5,7 +5,7 @@ Cases have the sizes of RetinaNet. Inputs are seeded; upstream gradients are nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Generic, Literal, TypeVar
@@ -30,6 +30,9 @@ Work = Callable[[], object]
 Function = Callable[..., object]
 """Another implementation of an operator."""
 
+Results = Sequence[Tensor]
+"""A loss and its gradient."""
+
 Y = TypeVar("Y")
 
 
@@ -52,7 +55,13 @@ class Comparator:
 
     work: Work
     objections: Callable[[], list[str]]
-    """Returns why it is not the same work; empty if it is."""
+    """Returns why it is not the same work on few rows; empty if it is."""
+
+    differences: Callable[[Results, Results], list[str]]
+    """Returns how its results on the timed inputs differ from the kernel's."""
+
+    changes: Callable[[], list[str]]
+    """Returns that it has changed the timed inputs, if it has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ def case(dtype: str, shape: str) -> Case:
         shape=shape,
         kernel=partial(nms, *arguments),
         baselines={"eager": partial(reference.nms, *arguments)},
-        moved_bytes=bytes_of(boxes, scores),
+        moved_bytes=bytes_of(boxes, scores, nms(*arguments)),
         largest_bytes=bytes_of(boxes),
         objections=lambda: unequal("kept", nms(*arguments), reference.nms(*arguments)),
     )

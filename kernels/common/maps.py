@@ -13,6 +13,21 @@ TAPS = 9
 """The cells of a 3x3 neighbourhood."""
 
 
+def check_maps(name: str, given: Tensor, sizes: Sequence[tuple[int, int]], *taps: int) -> None:
+    """Raise ValueError unless an array is [B, cells, *taps, C], and no map has a negative side.
+
+    Two of these would make a number of cells that fits, and the library go beyond the array.
+    """
+    cells = sum(rows * columns for rows, columns in sizes)
+    expected = (cells, *taps)
+    fits = given.dim() == len(expected) + 2 and given.shape[1:-1] == expected
+    if not fits or any(n < 0 for size in sizes for n in size):
+        raise ValueError(
+            f"{name} {list(given.shape)}, maps of {list(sizes)}: expected "
+            f"[B, {', '.join(map(str, expected))}, C], {cells} cells, no side below 0"
+        )
+
+
 def call_on_maps(
     name: str,
     given: Tensor,

@@ -7,7 +7,7 @@ from torch import Tensor
 
 import kernels.ops.nms  # noqa: F401 - registers benchfarm::nms
 from kernels.common.boxes import check_boxes, check_one_each, serves_boxes
-from kernels.op import Op, register
+from kernels.op import Op, on_cpu, register
 from kernels.reference import boxes as reference
 from kernels.reference.labels import check_integers
 
@@ -20,7 +20,7 @@ def batched_nms(boxes: Tensor, scores: Tensor, labels: Tensor, iou_threshold: fl
     check_boxes(boxes)
     check_one_each(boxes, scores=scores, labels=labels)
     check_integers(labels)
-    if not serves_boxes(boxes, scores) or iou_threshold < 0:
+    if not (serves_boxes(boxes, scores) and on_cpu(labels)) or iou_threshold < 0:
         return reference.batched_nms(boxes, scores, labels, iou_threshold)
     kept: Tensor = torch.ops.benchfarm.nms(boxes, scores, labels, iou_threshold)
     return kept

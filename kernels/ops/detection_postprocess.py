@@ -15,6 +15,10 @@ from kernels.op import Op, TorchOp, call, register, serves
 from kernels.reference import detection as reference
 from kernels.reference.detection import MAX_LOG_SCALE, Detections
 
+LEAST_THRESHOLD = torch.finfo(torch.float32).tiny
+"""Smallest score threshold that a logit stands for: smaller scores round to 0 in fp32, which their
+logits don't tell."""
+
 
 def detection_postprocess(
     cls_logits: Tensor,
@@ -31,7 +35,8 @@ def detection_postprocess(
 
     Of each pyramid level the best (anchor, class) pairs above a score are decoded, cut to the
     image, and suppressed within each class; the best of what is left are returned. Equal scores
-    come in any order. Logits and regression both in fp32 or both in bf16 on a CPU run compiled.
+    come in any order. Logits and regression both in fp32 or both in bf16 on a CPU run compiled,
+    with a score threshold above 0.
 
     Args:
         cls_logits: [A, C]; scores are their sigmoids in fp32.
@@ -54,7 +59,8 @@ def detection_postprocess(
             f"candidates_per_level {candidates_per_level}, detections {detections}: "
             "expected 0 or more"
         )
-    if not _serves(cls_logits, bbox_regression, anchors) or iou_threshold < 0:
+    compares = score_threshold >= LEAST_THRESHOLD and iou_threshold >= 0
+    if not (compares and _serves(cls_logits, bbox_regression, anchors)):
         return reference.detection_postprocess(
             cls_logits,
             bbox_regression,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import kernels.ops.unfold_maps  # noqa: F401 - registers benchfarm::fold_maps
-from kernels.common.maps import TAPS
+from kernels.common.maps import TAPS, check_maps
 from kernels.op import Op, register, serves
 from kernels.reference import unfold as reference
 
@@ -19,11 +19,10 @@ def fold_maps(neighbours: Tensor, sizes: Sequence[tuple[int, int]]) -> Tensor:
     Sums are fp32, rounded once.
 
     Raises:
-        ValueError: neighbours has another number of dimensions or cells.
+        ValueError: neighbours has another number of dimensions or cells, or a map has a negative
+            side.
     """
-    cells = sum(rows * columns for rows, columns in sizes)
-    if neighbours.dim() != 4 or neighbours.shape[1:3] != (cells, TAPS):
-        raise ValueError(f"neighbours {list(neighbours.shape)}: expected [B, {cells}, {TAPS}, C]")
+    check_maps("neighbours", neighbours, sizes, TAPS)
     if not serves(neighbours):
         return reference.fold_maps(neighbours, sizes)
     result: Tensor = torch.ops.benchfarm.fold_maps(neighbours, [n for size in sizes for n in size])

@@ -17,8 +17,9 @@ def frozen_batch_norm(
     """Return x * scale + shift for each channel, + residual, then max(·, 0); keeps x's dtype.
 
     Computed in fp32 and rounded once. x in fp32 or bf16 on a CPU runs compiled, whether its
-    channels are its second dimension or (channels-last) its innermost; with other dtypes, a scale
-    or shift that requires a gradient or is not fp32, it runs in plain torch.
+    channels are its second dimension or (channels-last) its innermost; with other dtypes, a
+    residual of another one than x's, a scale or shift that requires a gradient or is not fp32, it
+    runs in plain torch.
 
     Args:
         x: [N, C, …].
@@ -37,11 +38,11 @@ def frozen_batch_norm(
         )
     if residual is not None and residual.shape != x.shape:
         raise ValueError(f"x {list(x.shape)}, residual {list(residual.shape)}: must agree")
-    others = [] if residual is None else [residual]
-    if not (serves(x, *others) and _is_plain(scale) and _is_plain(shift)):
+    added = [] if residual is None else [residual]
+    fits = all(t.dtype == x.dtype for t in added) and _is_plain(scale) and _is_plain(shift)
+    if not (fits and serves(x, *added, scale, shift)):
         return reference.frozen_batch_norm(x, scale, shift, residual, relu)
-    given = None if residual is None else residual.to(x.dtype)
-    y: Tensor = torch.ops.benchfarm.frozen_batch_norm(x, scale, shift, given, relu)
+    y: Tensor = torch.ops.benchfarm.frozen_batch_norm(x, scale, shift, residual, relu)
     return y
 
 

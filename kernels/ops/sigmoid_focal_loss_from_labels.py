@@ -18,7 +18,7 @@ from kernels.common.focal_loss import (
     total_of,
     upstream_of,
 )
-from kernels.op import Op, TorchOp, call, once_differentiable, register
+from kernels.op import Op, TorchOp, call, on_cpu, once_differentiable, register
 from kernels.reference import focal_loss as reference
 from kernels.reference.focal_loss import Reduction
 
@@ -51,14 +51,15 @@ def sigmoid_focal_loss_from_labels(
         IndexError: a label is none of these.
         ValueError: shapes don't fit, labels are no integers, or `background` is `ignore_index`.
     """
-    if not serves_focal(logits, gamma):
+    if not (serves_focal(logits, gamma) and on_cpu(labels)):
         return reference.sigmoid_focal_loss_from_labels(
             logits, labels, alpha, gamma, reduction, ignore_index, background
         )
     background = reference.check_labels(logits, labels, ignore_index, background)
+    labels = labels.to(torch.int64)  # in which -1 is no class; in uint8 it is 255
     each = keeps_each(reduction)
     loss: Tensor = torch.ops.benchfarm.sigmoid_focal_loss_from_labels(
-        logits, labels.to(torch.int64), alpha, gamma, background, ignore_index, each
+        logits, labels, alpha, gamma, background, ignore_index, each
     )
     if reduction == "mean":
         return loss / ((labels != ignore_index).sum() * logits.shape[1])

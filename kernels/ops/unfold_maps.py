@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kernels.common.maps import TAPS, call_on_maps
+from kernels.common.maps import TAPS, call_on_maps, check_maps
 from kernels.op import Op, TorchOp, register, serves
 from kernels.reference import unfold as reference
 
@@ -24,13 +24,9 @@ def unfold_maps(x: Tensor, sizes: Sequence[tuple[int, int]]) -> Tensor:
         sizes: rows and columns of each map.
 
     Raises:
-        ValueError: x has another number of dimensions or cells.
+        ValueError: x has another number of dimensions or cells, or a map has a negative side.
     """
-    cells = sum(rows * columns for rows, columns in sizes)
-    if x.dim() != 3 or x.shape[1] != cells or any(n < 0 for size in sizes for n in size):
-        raise ValueError(
-            f"x {list(x.shape)}, maps of {list(sizes)}: expected [B, {cells}, C], {cells} cells"
-        )
+    check_maps("x", x, sizes)
     if not serves(x):
         return reference.unfold_maps(x, sizes)
     unfolded: Tensor = torch.ops.benchfarm.unfold_maps(x, [n for size in sizes for n in size])

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kernels.common.maps import call_on_maps
+from kernels.common.maps import call_on_maps, check_maps
 from kernels.op import Op, TorchOp, call, once_differentiable, register, serves
 from kernels.reference import map_convolution as reference
 
@@ -41,11 +41,7 @@ def winograd_convolution(
     Raises:
         ValueError: shapes don't fit.
     """
-    cells = sum(rows * columns for rows, columns in sizes)
-    if x.dim() != 3 or x.shape[1] != cells or any(n < 0 for size in sizes for n in size):
-        raise ValueError(
-            f"x {list(x.shape)}, maps of {list(sizes)}: expected [B, {cells}, C], {cells} cells"
-        )
+    check_maps("x", x, sizes)
     outs = weight.shape[:1]
     if weight.shape != (*outs, x.shape[2], 3, 3) or (bias is not None and bias.shape != outs):
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 
@@ -10,6 +11,8 @@ def frozen_batch_norm(
 ) -> Tensor:
     """Return x * scale + shift for each channel, + residual, then max(·, 0); keeps x's dtype.
 
+    It is computed in the wider dtype of x and residual.
+
     Args:
         x: [N, C, …].
         scale: [C]: weight / sqrt(running variance + eps) of the batch norm.
@@ -17,8 +20,9 @@ def frozen_batch_norm(
         residual: of x's shape, or None.
         relu: whether negative results become 0.
     """
+    dtype = x.dtype if residual is None else torch.promote_types(x.dtype, residual.dtype)
     shape = (-1, *[1] * (x.dim() - 2))
-    y = x * scale.to(x.dtype).reshape(shape) + shift.to(x.dtype).reshape(shape)
+    y = x.to(dtype) * scale.to(dtype).reshape(shape) + shift.to(dtype).reshape(shape)
     if residual is not None:
         y = y + residual
-    return y.relu() if relu else y
+    return (y.relu() if relu else y).to(x.dtype)

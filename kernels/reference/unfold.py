@@ -21,11 +21,13 @@ def unfold_maps(x: Tensor, sizes: Sequence[tuple[int, int]]) -> Tensor:
 
 
 def fold_maps(neighbours: Tensor, sizes: Sequence[tuple[int, int]]) -> Tensor:
-    """Return [B, cells, C], the gradient of x where that of `unfold_maps` is [B, cells, 9, C]."""
-    x = neighbours.new_zeros((*neighbours.shape[:2], neighbours.shape[3]), requires_grad=True)
-    with torch.enable_grad():
-        (folded,) = torch.autograd.grad(unfold_maps(x, sizes), x, neighbours)
-    return folded
+    """Return [B, cells, C], the gradient of x where that of `unfold_maps` is [B, cells, 9, C].
+
+    Sums are fp32, or float64 if the neighbours are.
+    """
+    parts = torch.split(neighbours, [rows * columns for rows, columns in sizes], dim=1)
+    folded = [_fold_map(part, *size) for part, size in zip(parts, sizes, strict=True)]
+    return torch.cat(folded, dim=1)
 
 
 def _of_map(x: Tensor, rows: int, columns: int) -> Tensor:
@@ -36,3 +38,14 @@ def _of_map(x: Tensor, rows: int, columns: int) -> Tensor:
         for right in range(3)
     ]
     return torch.stack(taps, dim=2)
+
+
+def _fold_map(neighbours: Tensor, rows: int, columns: int) -> Tensor:
+    images, cells, _, channels = neighbours.shape
+    taps = neighbours.reshape(images, rows, columns, 9, channels)
+    sums_in = torch.promote_types(neighbours.dtype, torch.float32)
+    around = taps.new_zeros((images, rows + 2, columns + 2, channels), dtype=sums_in)
+    for tap in range(9):
+        down, right = divmod(tap, 3)
+        around[:, down : down + rows, right : right + columns] += taps[..., tap, :]
+    return around[:, 1:-1, 1:-1].reshape(images, cells, channels).to(neighbours.dtype)

@@ -41,7 +41,7 @@ class Answers:
 
     by_sample: Mapping[int, bytes]
     objections: tuple[str, ...]
-    """Why the run doesn't cover the whole set exactly once."""
+    """Why the run doesn't cover the whole set exactly once, and nothing else."""
 
 
 def read_answers(path: Path, samples: int, repeated: int = 0) -> Answers:
@@ -53,12 +53,20 @@ def read_answers(path: Path, samples: int, repeated: int = 0) -> Answers:
     repeated: answers that LoadGen may have asked for twice, to fill queries of several samples.
     """
     found: dict[int, bytes] = {}
+    unknown: list[int] = []
     twice = 0
     with path.open() as log:
         for entry in _entries(iter(partial(log.readline, MAX_ENTRY_BYTES), "")):
-            twice += entry["qsl_idx"] in found
-            found[int(entry["qsl_idx"])] = bytes.fromhex(entry["data"])
+            sample = int(entry["qsl_idx"])
+            if not 0 <= sample < samples:
+                unknown.append(sample)
+                continue
+            twice += sample in found
+            found[sample] = bytes.fromhex(entry["data"])
     reasons = []
+    if unknown:
+        told = f"{len(unknown)}, such as {unknown[0]}"
+        reasons.append(f"accuracy run answered samples that there are not: {told}")
     if len(found) != samples:
         reasons.append(f"accuracy run answered {len(found)} of {samples} samples")
     if twice > repeated:
@@ -78,7 +86,8 @@ def score(
 ) -> dict[str, Measurement]:
     """Return a task's metrics; raises DatasetUnusable if an answer doesn't fit its truth."""
     try:
-        pairs = [(answers[index], truths[index]) for index in sorted(answers)]
+        numbers = sorted(answers)
+        pairs = [(answers[number], truths[number]) for number in numbers]
         if isinstance(output, Top1):
             return {"top1": _fraction(top1(pairs, output))}
         if isinstance(output, Detections):
@@ -89,7 +98,7 @@ def score(
             f1, exact = squad(pairs, output)
             return {"F1": _fraction(f1), "exact_match": _fraction(exact)}
         if isinstance(output, Upscaled):
-            return {"PSNR": Measurement(value=psnr(pairs), unit=Unit.DECIBELS)}
+            return {"PSNR": Measurement(value=psnr(pairs, numbers), unit=Unit.DECIBELS)}
     except (ValueError, TypeError, LookupError, RuntimeError) as error:
         raise DatasetUnusable(
             f"score outputs of kind {output.kind}",
@@ -238,18 +247,26 @@ def squad(pairs: Pairs, output: Span) -> tuple[float, float]:
     return sum(f1s) / len(texts), sum(exacts) / len(texts)
 
 
-def psnr(pairs: Pairs) -> float:
+def psnr(pairs: Pairs, numbers: Sequence[int]) -> float:
     """Return the mean over images of the peak signal-to-noise ratio in dB, in RGB of 8 bits.
 
     As in the suite's app, squares are added up in float32, pixel after pixel: 1080x1920 of them
     lose the small ones, which gives up to 0.1 dB more than an exact sum. The rules' 33.58 dB were
-    measured so; `tf.image.psnr` gave 33.49 dB (mlcommons/mobile_open, pull request 17).
+    measured so; `tf.image.psnr` gave 33.49 dB (mlcommons/mobile_open, pull request 17). The app
+    caps no image, so that one equal to its truth makes the mean infinite: no accuracy.
+
+    numbers: of the samples. Raises DatasetUnusable for such an image.
     """
     values = []
-    for answer, what in pairs:
+    for number, (answer, what) in zip(numbers, pairs, strict=True):
         true = np.asarray(what, np.int32)
         off = np.frombuffer(answer, np.uint8).reshape(true.shape) - true
         total = (off * off).cumsum(dtype=np.float32)[-1]  # np.sum would add them in pairs
-        with np.errstate(divide="ignore"):  # equal images: infinite
-            values.append(-10 * np.log10(total / np.float32(off.size) / 255**2))
+        if not total:
+            raise DatasetUnusable(
+                f"work out the PSNR of image {number}",
+                "it is equal to its true image, and so the PSNR infinite",
+                "Check that the model upscales, and that the true image is not its own output.",
+            )
+        values.append(-10 * np.log10(total / np.float32(off.size) / 255**2))
     return float(np.mean(values))

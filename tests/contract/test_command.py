@@ -67,6 +67,9 @@ async def test_one_yaml_gives_the_same_result_everywhere(
         ("#!/bin/sh\nkill -SEGV $$\n", {}, Blame.WORKLOAD, "signal"),
         ("#!/bin/sh\necho took 1 ms\n", {}, Blame.WORKLOAD, "output"),
         ("#!/no/such/shell\n", {}, Blame.DEVICE, "no_exec"),
+        ("#!/bin/sh\nno-such-compiler\n", {}, Blame.WORKLOAD, "exit"),
+        ("#!/bin/sh\nexit 127\n", {}, Blame.WORKLOAD, "exit"),
+        ("#!/bin/sh\nexit 255\n", {}, Blame.WORKLOAD, "exit"),
     ],
 )
 async def test_each_failure_is_told_alike(

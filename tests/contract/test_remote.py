@@ -281,6 +281,27 @@ async def test_pulling_what_is_not_there(place: Place, tmp_path: Path) -> None:
     assert list(tmp_path.glob("*back*")) == []
 
 
+@pytest.mark.parametrize(
+    ("target", "kind", "words"),
+    [
+        (".", FaultKind.PROTOCOL, "Is a directory"),
+        ("nowhere", FaultKind.MISSING_FILE, "No such file or directory"),
+        ("link", FaultKind.PROTOCOL, "Too many .*symbolic links"),
+    ],
+)
+async def test_a_link_is_pulled_as_the_file_it_leads_to(
+    place: Place, tmp_path: Path, target: str, kind: FaultKind, words: str
+) -> None:
+    """One to a folder is refused, since that may be the folder that it is in."""
+    tree = Tree.of(make_folder(tmp_path / "tree", 1000), tmp_path / "archives")
+    left = (await place.remote.push_tree(tree)).path.parent / "left"
+    assert (await shell(place, f"mkdir {left} && ln -s {target} {left}/link")).exit_code == 0
+    with pytest.raises(RemoteFault, match=words) as caught:
+        await place.remote.pull(left, tmp_path / "back")
+    assert caught.value.kind is kind
+    assert list((tmp_path / "back").iterdir()) == []
+
+
 async def test_many_programs_at_once(place: Place) -> None:
     done = await asyncio.gather(*(shell(place, f"echo {n}; exit {n}") for n in range(12)))
     assert [(d.exit_code, d.stdout) for d in done] == [(n, b"%d\n" % n) for n in range(12)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -45,6 +46,7 @@ from controller.scheduling.policy import RetryPolicy
 from controller.stats.medians import median_of_runs
 from controller.store.newest import TRIES_OF_CELL
 from controller.store.protocol import Store, StoreReader
+from controller.store.rows import PREPARING_S
 from controller.store.sqlite import SqliteStore
 from tests.support import builders
 from tests.support.store_examples import (
@@ -735,6 +737,21 @@ def test_a_drained_agent_stays_so_with_its_devices(store: Store, revoked: Hold |
     store.save_agent(AGENT.model_copy(update={"revoked": revoked}), [])
     assert store.fleet()[0] == [AGENT.model_copy(update={"revoked": revoked})]
     assert not any(known.draining for known in store.fleet()[1])
+
+
+def test_an_attempt_counts_no_longer_than_its_run_may_take_where_the_clock_was_set(
+    store: Store,
+) -> None:
+    record = sweep_record()
+    runs = store.add_sweep(record, runs_for(record))
+    for run, years in zip(runs, (40, -40), strict=False):
+        leased = grant(run)
+        store.save_runs([leased])
+        ended_at = leased.run.attempts[0].leased_at + years * 365 * 86_400.0
+        store.save_runs([report(leased.run, result(), now=ended_at)])
+    seconds = sorted(spent.seconds for spent in store.spent(since=-math.inf))
+    assert seconds == [0.0, runs[0].deadline_s + PREPARING_S]
+    assert sorted(took.seconds for took in store.took([runs[0].cell])) == seconds
 
 
 def test_device_time_by_user_and_how_long_results_took(store: Store) -> None:

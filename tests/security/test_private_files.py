@@ -110,8 +110,11 @@ def test_a_fifo_is_refused_and_not_waited_for(take: Callable[[Path], str], file:
 @every_taker
 def test_another_users_file_is_refused(take: Callable[[Path], str], file: Path) -> None:
     os.chown(file, OTHER_UID, OTHER_UID)
-    with pytest.raises(UserError, match=f"it belongs to another user .uid {OTHER_UID}"):
+    with pytest.raises(UserError, match=f"it belongs to another user .uid {OTHER_UID}") as refused:
         take(file)
+    # Root must not be told to replace the token of a farm.
+    is_of_home = take in (take_api_token, prepare_again)
+    assert refused.value.remedy.startswith("Run this as the user of the farm") == is_of_home
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o750, 0o777])
@@ -150,8 +153,9 @@ def test_another_users_home_is_refused_also_behind_a_link(tmp_path: Path) -> Non
     planted.symlink_to(ours)
     os.chown(planted, OTHER_UID, OTHER_UID, follow_symlinks=False)
     for path in (theirs, link, planted):
-        with pytest.raises(UserError, match="it belongs to another user"):
+        with pytest.raises(UserError, match="it belongs to another user") as refused:
             Home(path).prepare()
+        assert refused.value.remedy.startswith("Run this as the user of the farm")
 
 
 @needs_other_user

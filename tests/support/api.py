@@ -161,8 +161,8 @@ class Described:
         said = operation["responses"].get(str(answer.status_code))
         if said is None:
             return f"status {answer.status_code} is not documented"
-        for name in said.get("headers", {}):
-            if name not in answer.headers:
+        for name, header in said.get("headers", {}).items():
+            if header.get("required", True) and name not in answer.headers:
                 return f"{answer.status_code} has no header {name}"
         kind = answer.headers.get("Content-Type", "").partition(";")[0]
         content = said.get("content", {})

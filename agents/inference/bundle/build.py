@@ -56,6 +56,8 @@ IMPORTED: Final = (
     "agents/host/cpu_watch.py",
     "agents/host/strain.py",
     "controller/loadgen/audit_pattern.py",
+    "controller/platform/control_groups.py",
+    "controller/platform/cpu_quota.py",
     "controller/loadgen/logs.py",
     "models/mobile/decoding.py",
     "models/mobile/pixels.py",

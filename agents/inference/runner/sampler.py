@@ -3,8 +3,9 @@
 The loop is a process of its own, so that it never holds the interpreter lock of the measured path,
 and uses only what every Android shell has. Each round prints `at UPTIME`, then `NAME VALUE` lines;
 values that can't be read are left out. `sleep` is the only program in each round; the services,
-which cost more, are queried every second round. Power rails appear as `rail_uj:PLACE` (µJ counted)
-or `rail_uw:PLACE` (µW), with `railname:PLACE` beside them: see docs/energy.md.
+which cost more, are queried every second round. Thermal zones, which may share a name, appear as
+`zone_NUMBER:NAME` (m°C), and power rails as `rail_uj:PLACE` (µJ counted) or `rail_uw:PLACE` (µW),
+with `railname:PLACE` beside them: see docs/energy.md.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ while :; do
     tell "battery_$name" "$sys/class/power_supply/battery/$name"
   done
   for zone in $sys/class/thermal/thermal_zone*; do
-    if [ -r "$zone/type" ] && read -r name <"$zone/type"; then tell "zone_$name" "$zone/temp"; fi
+    if [ -r "$zone/type" ] && read -r name <"$zone/type"; then
+      tell "zone_${zone##*zone}:$name" "$zone/temp"
+    fi
   done
   for domain in $sys/class/powercap/intel-rapl:*; do
     if [ -r "$domain/energy_uj" ] && read -r name <"$domain/name"; then

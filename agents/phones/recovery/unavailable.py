@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agents.remotes.adb.connections import Route
-from agents.remotes.remote import FaultKind
-from controller.contracts.device import AbsentDevice, DeviceState
+from agents.remotes.remote import FaultKind, one_line
+from controller.contracts.device import ABSENCE_CHARACTERS, AbsentDevice, DeviceState
 
 Away = Literal[DeviceState.OFFLINE, DeviceState.UNAUTHORIZED]
 BROKEN: Mapping[str, tuple[Away, str]] = {
@@ -92,5 +92,5 @@ class UnavailablePhones:
         if device_id not in self._seen:
             return None
         state, why = self._seen[device_id]
-        words = "; ".join((why, *self._done.get(device_id, ())))
+        words = one_line("; ".join((why, *self._done.get(device_id, ()))), ABSENCE_CHARACTERS)
         return AbsentDevice(device_id=device_id, state=state, why=words)

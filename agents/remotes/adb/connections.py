@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from agents.remotes.adb.addresses import Address
-from agents.remotes.adb.refusals import DEVICE, fault_of_refusal, fault_of_state
+from agents.remotes.adb.refusals import DEVICE, SHARED, fault_of_refusal, fault_of_state
 from agents.remotes.adb.smart_socket import ask, opened
 from agents.remotes.remote import FaultKind, RemoteFault
 from controller.contracts.errors import PhoneClaimedTwice
@@ -42,9 +42,16 @@ def is_networked(serial: str) -> bool:
 
 
 def parse_devices(text: str) -> dict[str, str]:
-    """Parse the output of `host:devices` or `host:track-devices`: serial → state."""
-    pairs = (line.rstrip("\r").partition("\t") for line in text.split("\n"))
-    return {serial: state for serial, tab, state in pairs if tab}
+    """Parse the output of `host:devices` or `host:track-devices`: serial → state.
+
+    The state of a serial that is listed twice is SHARED.
+    """
+    states: dict[str, str] = {}
+    for line in text.split("\n"):
+        serial, tab, state = line.rstrip("\r").partition("\t")
+        if tab:
+            states[serial] = SHARED if serial in states else state
+    return states
 
 
 def without_doubles(found: Iterable[tuple[str, Route]]) -> Mapping[str, Route]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from agents.remotes.remote import FaultKind, Remote, RemoteFault
+from agents.host.facts import boot_id
+from agents.remotes.remote import MAX_CHARACTERS, FaultKind, Remote, RemoteFault, one_line
 from controller.contracts.device import EMULATED, HOST_PREFIX, ID, Device, DeviceKind, Fact
 
 VIRTUAL: Final = "ro.benchfarm.virtual"
@@ -28,13 +30,15 @@ SIMULATED: Final[tuple[tuple[str, str], ...]] = (
 other by its age, Cuttlefish, Genymotion."""
 HOST_CORES: Final = "ro.benchfarm.host_cores"
 """Property of a virtual phone: the host cores that it uses, such as 0,2-3."""
+PRESENT: Final = "/sys/devices/system/cpu/present"
+BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 READ_S: Final = 20.0
 _PROPERTY = re.compile(r"^\[([^\]\n]+)\]: \[", re.MULTILINE)
 """Beginning of a property; it ends before the next one."""
 MAX_CORES: Final = 4096
 """Upper bound against broken phones; no phone has as many."""
-MAX_CHARACTERS: Final = 200
-"""Most characters of a text fact."""
+MAX_LISTED: Final = 1000
+"""Most characters of a list of cores; the kernel's is of a few ranges."""
 MAX_SAID: Final = 1 << 20
 """Most bytes of an answer; a phone has about a thousand properties."""
 _MEMORY = re.compile(r"^MemTotal:\s+(\d{1,15}) kB$", re.MULTILINE)
@@ -51,6 +55,10 @@ def parse_properties(text: str) -> dict[str, str]:
 
 def parse_cores(text: str) -> frozenset[int]:
     """Parse a list of cores such as 0,2-3 in the kernel's format; raises ValueError."""
+    if len(text) > MAX_LISTED:
+        raise ValueError(
+            f"a list of cores of {len(text)} characters, more than the limit of {MAX_LISTED}"
+        )
     cores: set[int] = set()
     for part in text.strip().split(",") if text.strip() else ():
         first, dash, last = part.partition("-")
@@ -84,6 +92,7 @@ def device_of(properties: Mapping[str, str], cores: str, meminfo: str, *, shell_
     }
     if emulator := one_line(properties.get(EMULATOR, "")):
         facts |= {EMULATED: True, "emulator": emulator}
+    claimed = properties.get(HOST_CORES, "") if properties.get(VIRTUAL) == "1" else ""
     if memory := _MEMORY.search(meminfo):
         facts["memory_bytes"] = int(memory[1]) * 1024
     return Device(
@@ -91,7 +100,7 @@ def device_of(properties: Mapping[str, str], cores: str, meminfo: str, *, shell_
         kind=DeviceKind.ANDROID,
         virtual=_is_simulated(properties) or EMULATED in facts,
         facts=facts,
-        host_cores=parse_cores(properties.get(HOST_CORES, "")),
+        host_cores=parse_cores(claimed),
     )
 
 
@@ -101,22 +110,38 @@ def _is_simulated(properties: Mapping[str, str]) -> bool:
     return "emulator" in kinds or any(properties.get(name) == value for name, value in SIMULATED)
 
 
+def on_this_host(phone: Device, cores: frozenset[int], *, same_kernel: bool) -> Device:
+    """Return a phone with the cores of this host, which has these, that it uses.
+
+    On this host's kernel runs no phone: it is Android in a container (redroid, Waydroid) or ours,
+    and uses every core unless it says which.
+    """
+    used = phone.host_cores & cores
+    if same_kernel:
+        return phone.model_copy(update={"virtual": True, "host_cores": used or cores})
+    return phone.model_copy(update={"host_cores": used})
+
+
 async def read_device(
     remote: Remote, serial: str, *, shell_v2: bool, read_s: float = READ_S
 ) -> Device:
-    """Describe the phone behind a remote; each of three answers may take `read_s`.
+    """Describe the phone behind a remote; each of four answers may take `read_s`.
 
     Raises RemoteFault.
     """
     said = partial(_said, remote, serial, read_s)
     properties = parse_properties(await said("getprop"))
-    cores = await said("cat", "/sys/devices/system/cpu/present")
+    cores = await said("cat", PRESENT)
     meminfo = await said("cat", "/proc/meminfo")
+    booted = await remote.run(("cat", BOOT_ID), read_s)  # not every phone lets adb read it
     try:
-        return device_of(properties, cores, meminfo, shell_v2=shell_v2)
+        phone = device_of(properties, cores, meminfo, shell_v2=shell_v2)
     except ValueError as error:
-        message = f"cannot describe it: {' '.join(str(error).split())[:MAX_CHARACTERS]}"
+        message = f"cannot describe it: {one_line(str(error))}"
         raise RemoteFault(serial, FaultKind.UNSUPPORTED, message) from error
+    own = frozenset(range(os.sysconf("SC_NPROCESSORS_CONF")))
+    same_kernel = booted.stdout.strip() == (boot_id() or "unknown").encode()
+    return on_this_host(phone, own, same_kernel=same_kernel)
 
 
 async def _said(remote: Remote, serial: str, read_s: float, *argv: str) -> str:
@@ -151,12 +176,6 @@ def _named(properties: Mapping[str, str]) -> dict[str, Fact]:
         for fact, names in sources.items()
     }
     return {fact: one_line(value) for fact, value in found.items() if value}
-
-
-def one_line(text: str) -> str:
-    """Return a phone's text on one line, for tables, labels and logs."""
-    shown = "".join(character if character.isprintable() else " " for character in text)
-    return " ".join(shown.split())[:MAX_CHARACTERS]
 
 
 def _numbers(properties: Mapping[str, str]) -> dict[str, Fact]:

@@ -18,6 +18,7 @@ from agents.remotes.outputs import RunsPrograms
 from agents.remotes.remote import (
     NO_ENVIRONMENT,
     NOT_STARTED,
+    STDERR_BYTES,
     Completed,
     Ended,
     FaultKind,
@@ -212,8 +213,9 @@ class AdbRemote(RunsPrograms[Programs]):
             raise
 
     def _unable(self, what: str, completed: Completed) -> RemoteFault:
-        words = (completed.stderr or completed.stdout).decode(errors="replace").strip()
+        said = (completed.stderr or completed.stdout)[:STDERR_BYTES]  # the output may be endless
+        words = said.decode(errors="replace").strip()
         if completed.exit_code in NOT_STARTED:
             return self.link.fault(FaultKind.UNSUPPORTED, f"cannot {what}: {words}")
-        said = words or f"exit status {completed.exit_code}"
-        return fault_of_refusal(self.link.serial, f"cannot {what}: {said}")
+        seen = words or f"exit status {completed.exit_code}"
+        return fault_of_refusal(self.link.serial, f"cannot {what}: {seen}")

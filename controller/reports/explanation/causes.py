@@ -25,7 +25,16 @@ TOLD_BY: Final[Mapping[Cause, tuple[str, ...]]] = {
         "scenario_package",
     ),
     Cause.HARDWARE: (
-        *("cpu_model", "cpu_vendor", "architecture", "isa", "cores", "logical_cpus", "sockets"),
+        *(
+            "cpu_model",
+            "cpu_vendor",
+            "architecture",
+            "isa",
+            "cores",
+            "logical_cpus",
+            "cpu_quota",
+            "sockets",
+        ),
         *("numa_nodes", "memory_bytes", "hypervisor", "manufacturer", "model", "soc", "abi"),
         *("emulated", "emulator", "machine", "cores_{before,after}", "isa_unusable"),
     ),
@@ -50,7 +59,13 @@ TOLD_BY: Final[Mapping[Cause, tuple[str, ...]]] = {
 """Facts that either differ or don't, by declared name."""
 MEASURED: Final[Mapping[Cause, tuple[str, ...]]] = {
     Cause.THREADS: ("threads_used",),
-    Cause.LOAD: ("timed_other_cores", "timed_steal_share", "steal_share", "load_{before,after}"),
+    Cause.LOAD: (
+        "timed_other_cores",
+        "timed_steal_share",
+        "timed_quota_throttled_s",
+        "steal_share",
+        "load_{before,after}",
+    ),
     Cause.HEAT: (
         *("timed_hottest_celsius", "celsius_*_during_max", "celsius_*_{before,after}"),
         *("battery_celsius_during_max", "battery_celsius_{before,after}", "room_celsius"),

@@ -10,7 +10,13 @@ from controller.contracts.training_plan import TrainingPlan
 from controller.reports.epochs_law import EpochsLaw, epochs_law
 from controller.reports.html.charts import Chart, Trace, figure_of, layout_of, trace_of
 from controller.reports.html.page import Page, render
-from controller.reports.training_plan_table import COLUMNS, curve_lines, remark_lines, rows_of
+from controller.reports.training_plan_table import (
+    COLUMNS,
+    curve_lines,
+    interval_of,
+    remark_lines,
+    rows_of,
+)
 
 HEIGHT: Final = 360
 _STEPS: Final = 60
@@ -52,8 +58,8 @@ def epochs_chart(plan: TrainingPlan) -> Chart:
     figure = figure_of(traces, layout)
     caption = (
         f"Diamonds are {_known(plan)}; the line is the least squares of their logarithms, level "
-        "below their smallest batch; the band is the 95 % interval of a new training; circles are "
-        "the batches that were measured."
+        f"below their smallest batch; the band is the 95 % interval of {interval_of(plan)}; "
+        "circles are the batches that were measured."
     )
     return Chart("epochs-chart", "Epochs against batch", caption, HEIGHT, figure)
 

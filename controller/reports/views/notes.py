@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from controller.reports.views.model import Row
+
+MANY_RATIOS: Final = 10
+"""Of so many cells that are all alike, one in ten tables shows one to differ."""
 
 
 def row_notes(rows: Iterable[Row]) -> list[str]:
     """Return what figures of rows don't say, apart from energy, which some tables have a word
     for."""
     rows = list(rows)
-    return [*quality_notes(rows), *scaling_notes(rows)]
+    return [*ratio_notes(rows), *quality_notes(rows), *scaling_notes(rows)]
+
+
+def ratio_notes(rows: Iterable[Row]) -> list[str]:
+    """Return what many intervals of ratios come to together."""
+    ratios = [row.vs_reference for row in rows if row.vs_reference and not row.is_reference]
+    if sum(ratio.interval is not None for ratio in ratios) < MANY_RATIOS:
+        return []
+    return [
+        "each ratio's interval is 95 % by itself: of 20, expect one that does not hold the truth"
+    ]
 
 
 def quality_notes(rows: Iterable[Row]) -> list[str]:

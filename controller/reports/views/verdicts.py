@@ -14,7 +14,8 @@ LABELS_SAID = 5
 
 
 def best_verdict(rows: Sequence[Row], lead: Ratio | None, columns: Columns) -> str:
-    """Return which row is best and by how much, or whether it is equal to the next or unresolved.
+    """Return which row is best and by how much, or that it is not shown to be: it is if each other
+    row is shown to be slower.
 
     lead: how many times as fast as the second row the first one is; None without a second.
     """
@@ -32,9 +33,11 @@ def best_verdict(rows: Sequence[Row], lead: Ratio | None, columns: Columns) -> s
         )
     if not lead.shown:
         return _tie(measured, lead, columns)
+    more = _not_told_apart(measured)
+    is_first, more = ("comes first", f"{more} from the first") if more else ("is best", "")
     return (
-        f"{best.label} is best: {_figure(best, columns)}, {ratio_text(lead)} as fast as the next, "
-        f"{second.label}{_versus_baseline(best, second)}."
+        f"{best.label} {is_first}: {_figure(best, columns)}, {ratio_text(lead)} as fast as the "
+        f"next, {second.label}{more}{_versus_baseline(best, second)}."
     )
 
 
@@ -71,13 +74,20 @@ def subject_verdicts(rows: Sequence[Row], columns: Columns, reference: str) -> l
 
 
 def _tie(measured: Sequence[Row], lead: Ratio, columns: Columns) -> str:
-    best, second, *others = measured
-    tied = [row for row in others if row.vs_best and row.vs_best.interval and not row.vs_best.shown]
-    more = f"; {len(tied)} more can't be told from the first either" if tied else ""
+    best, second, *_ = measured
+    more = _not_told_apart(measured)
+    more = f"{more} from the first either" if more else ""
     return (
         f"{best.label} ({_figure(best, columns)}) and the next, {second.label}: {_undecided(lead)}"
         f"{more}{_versus_baseline(best, second)}."
     )
+
+
+def _not_told_apart(measured: Sequence[Row]) -> str:
+    """Return how many rows after the second are not shown to differ from the first; empty for
+    none."""
+    alike = [row for row in measured[2:] if not (row.vs_best and row.vs_best.shown)]
+    return f"; {len(alike)} more can't be told" if alike else ""
 
 
 def _undecided(ratio: Ratio) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from controller.contracts.errors import UserError
 from controller.contracts.retention import FOLDER
-from controller.platform.atomic import write_private
+from controller.platform.atomic import sync_folder, write_private
 from controller.platform.private_files import read_private
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class FolderPlace:
         target = self.path(sha256)
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
 
     def open(self, sha256: str) -> BinaryIO:
         """See ContentPlace."""
@@ -260,11 +260,3 @@ def translated() -> Iterator[None]:
     except Exception as error:
         said = " ".join(str(error).split()) or type(error).__name__
         raise OSError(said) from error
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -454,6 +455,56 @@ async def test_a_transport_that_breaks_is_the_harnesss_fault(box: FarmBox, tmp_p
         kind="agent",
         message="the agent failed to run it: FileNotFoundError: numactl",
     )
+
+
+async def test_an_outcome_that_cannot_be_reported_ends_as_a_failure(
+    box: FarmBox, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        link.faults["report"] = [OverflowError("for SQLite"), OverflowError("for SQLite")]
+        bench.running[spec.job.ref].set_result(builders.result(0.125))
+        report = await link.reported.get()
+    assert report.ref == spec.job.ref
+    assert report.outcome == Failure(
+        blame=Blame.HARNESS,
+        kind="report",
+        message="cannot report the outcome: OverflowError: for SQLite. Read it in the agent's log.",
+    )
+    (said,) = [r.message for r in caplog.records if r.levelname == "ERROR"]
+    assert "0.125" in said
+    assert outbox(tmp_path) == []
+
+
+async def test_an_outcome_that_no_longer_can_be_reported_lets_the_next_agent_serve(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    link, bench = MemoryLink(box), Bench()
+    link.gate.clear()
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        bench.running[spec.job.ref].set_result(builders.result())
+        await until(lambda: "report" in link.said, "it is on its way")
+    link = MemoryLink(box)
+    link.faults["report"] = [OverflowError("for SQLite")]
+    async with serving(link, Bench(), tmp_path, builders.agent(incarnation="second")) as agent:
+        assert isinstance((await link.reported.get()).outcome, Failure)
+        await agent.registered.wait()
+
+
+async def test_a_failure_in_words_that_are_no_unicode_is_stored(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    link, bench = MemoryLink(box), Bench()
+    said = os.fsdecode(b"gr\xfc\xdf")
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        failure = Failure(blame=Blame.WORKLOAD, kind="exit", message=said, output=said)
+        bench.running[spec.job.ref].set_result(failure)
+        await link.reported.get()
+    (stored,) = box.store.failures()
+    assert (stored.message, stored.output) == (r"gr\udcfc\udcdf", r"gr\udcfc\udcdf")
 
 
 async def test_a_failure_records_what_its_device_was_when_the_attempt_began(

@@ -91,6 +91,18 @@ def test_conditions_as_last_read() -> None:
     }
 
 
+def test_a_sensor_named_battery_is_no_second_series_of_the_battery() -> None:
+    metrics = AgentMetrics()
+    metrics.read("phone-1", {"celsius_battery": 29.0, "battery_celsius": 31.5})
+    metrics.read("phone-2", {"celsius_battery": 29.0})
+    assert shown(metrics) == {
+        "benchfarm_device_temperature_celsius": [
+            ({"device": "phone-1", "sensor": "battery"}, 31.5),
+            ({"device": "phone-2", "sensor": "battery"}, 29.0),
+        ],
+    }
+
+
 def test_a_thermal_status_android_does_not_name_is_left_out() -> None:
     metrics = AgentMetrics()
     metrics.read("phone-1", {"thermal_status": "9"})

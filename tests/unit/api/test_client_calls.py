@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,30 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from controller.api.connection import Ask, Connection
 from controller.api.contexts import FarmContext, keep_context
-from controller.client import Farm
-from controller.contracts.errors import NotAllowed, SweepInvalid, UserError
+from controller.api.farm_client import ApiFarmClient
+from controller.api.problems import problem_of
+from controller.client import NO_HOME, Farm
+from controller.contracts.error_payload import ErrorPayload
+from controller.contracts.errors import (
+    FarmUnavailable,
+    NotAllowed,
+    OverQuota,
+    SweepInvalid,
+    UserError,
+)
 from controller.contracts.records import Scope
 from controller.contracts.result import Blame, Outcome
 from controller.contracts.run import RunState
+from controller.platform.atomic import write_private
+from controller.runtime.client import TOKEN_VARIABLE, FarmClient, MaybeDone, Timings
+from controller.runtime.home import Endpoint, Home
+from controller.runtime.options import URL_VARIABLE
 from tests.support import builders
-from tests.support.api import Described
+from tests.support.api import SECRETS, Described, prepared, served
 from tests.support.command_line import outcome_of, printed_by
+from tests.support.http_peer import Peer, answering
 from tests.support.noted_answers import NotedAnswer, noted_answers, route_of
 from tests.support.whole_farm import WholeFarm, whole_farm
 
@@ -262,3 +278,109 @@ def test_a_sweep_is_watched_over_the_api_until_its_runs_have_failed(
     assert (status, complained) == (1, "")
     assert "2 failed" in said
     assert whole.client().sweep(record.sweep_id).tally.runs[RunState.FAILED] == 2
+
+
+# --- what a server says, or never says -----------------------------------------------------------
+
+
+def context_of(peer: Peer) -> FarmContext:
+    return FarmContext(url=peer.url, token=SECRETS[Scope.SUBMITTER])
+
+
+def at(peer: Peer, timings: Timings) -> FarmClient:
+    """Return the client of a controller that is a peer."""
+    return FarmClient(NO_HOME, {URL_VARIABLE: peer.url, TOKEN_VARIABLE: "ann's"}, timings)
+
+
+@contextmanager
+def controlled_by(home: Home, peer: Peer) -> Iterator[None]:
+    """Have a peer be a home's controller."""
+    endpoint = Endpoint(url=peer.url, version="", pid=1)
+    write_private(home.endpoint_file, endpoint.model_dump_json())
+    yield
+    home.endpoint_file.unlink()
+
+
+def test_what_is_beyond_the_quota_is_said_at_once(tmp_path: Path) -> None:
+    quota = OverQuota("submit the sweep", "ben has 6 open runs; 5 more would exceed 10", "Wait.")
+    payload = ErrorPayload.of(quota).model_dump_json().encode()
+    home = prepared(tmp_path / "home", sweeps=0)
+    with (
+        answering(Peer(429, [payload])) as controller,
+        served(home) as api,
+        controlled_by(home, controller),
+    ):
+        context = FarmContext(url=api.url, token=SECRETS[Scope.SUBMITTER])
+        with pytest.raises(OverQuota, match=r"ben has 6 open runs.*10\. Wait\."):
+            Farm(context).submit(QUICK)
+        assert controller.asked == ["POST /v1/sweeps"]
+        body = {"sweep": {**QUICK, "repeats": 1}}
+        answer = api.ask("POST", "/sweeps", Scope.SUBMITTER, json=body)
+        assert DESCRIBED.objection("POST", "/sweeps", answer) == ""
+        assert answer.json()["type"] == "urn:benchfarm:problem:over-quota"
+        assert "Retry-After" not in answer.headers
+        environ = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "BENCHFARM_TOKEN": ""}
+        keep_context("lab", context, environ)
+        file = written(tmp_path, "much")
+        call = ("sweep", "submit", file)
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in {**environ, "BENCHFARM_CONTEXT": "lab"}.items():
+                patch.setenv(name, value)
+            _, complained, status = outcome_of(tmp_path, *call)
+        assert (status, "ben has 6 open runs" in complained) == (2, True)
+
+
+def test_who_is_always_asked_to_wait_is_told_so() -> None:
+    said = {
+        "type": "urn:benchfarm:problem:too-many-requests",
+        "title": "",
+        "status": 429,
+        "detail": "cannot answer the request: too many were made",
+        "remedy": "Wait 1 s.",
+    }
+    with answering(Peer(429, [json.dumps(said).encode()], {"Retry-After": "0"})) as peer:
+        with pytest.raises(UserError, match=r"too many were made\. Wait 1 s") as told:
+            Farm(context_of(peer)).agents()
+        assert len(peer.asked) == 20
+    assert not isinstance(told.value, OverQuota)
+
+
+def test_events_end_where_nothing_is_heard_for_too_long() -> None:
+    short = Timings(restart_s=0.0, quiet_s=0.05)
+    with (
+        answering(Peer(pieces=[b": nothing new\n\n"], silent=True)) as peer,
+        ApiFarmClient(NO_HOME, context_of(peer), short).beats("s-1") as beats,
+    ):
+        assert [*beats] == [None]
+    with (
+        answering(Peer(pieces=[b"\n"], silent=True)) as peer,
+        at(peer, short).beats("s-1") as beats,
+    ):
+        assert [*beats] == [None]
+
+
+MAYBE = r"may have been carried out \(.*\)\. Look at what is stored before you repeat it"
+
+
+def test_a_lost_answer_leaves_open_what_was_done(tmp_path: Path) -> None:
+    short = Timings(restart_s=0.0, reply_s=0.05)
+    with answering(Peer(silent=True)) as peer:
+        there = at(peer, short)
+        with pytest.raises(MaybeDone, match=MAYBE) as lost:
+            there.resume("s-1")
+        with pytest.raises(FarmUnavailable) as safe:
+            there.cancel("s-1")
+        connection = Connection(context_of(peer), answer_s=0.05)
+        with pytest.raises(FarmUnavailable, match=MAYBE):
+            connection.fetch(Ask("POST", "/sweeps", body={"sweep": {}, "again": True}))
+        with pytest.raises(FarmUnavailable, match=r"timed out\. Check the address"):
+            connection.fetch(Ask("POST", "/sweeps", body={"sweep": {}, "again": False}))
+    assert not isinstance(safe.value, MaybeDone)
+    with pytest.raises(FarmUnavailable) as unsent:
+        at(peer, short).resume("s-1")  # nobody listens any more
+    assert not isinstance(unsent.value, MaybeDone)
+    said, plain = problem_of(lost.value), problem_of(safe.value)
+    assert (said.status, plain.status) == (503, 503)
+    assert "may have done what was asked" in said.detail
+    assert "before you repeat it" in said.remedy
+    assert plain.remedy.startswith("Repeat it later")

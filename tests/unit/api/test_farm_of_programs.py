@@ -17,13 +17,15 @@ import pytest
 
 from controller.api.contexts import FarmContext, keep_context
 from controller.api.options import ApiOptions
-from controller.async_client import AsyncFarm
-from controller.client import Farm
+from controller.api.reader import lines_of
+from controller.async_client import AsyncFarm, AsyncResults
+from controller.client import Farm, Results
 from controller.contracts.errors import FarmUnavailable, NotFound, SweepInvalid, UserError
 from controller.contracts.records import Scope, StoredResult
 from controller.contracts.wire import RunEvent
 from controller.reports.arrow import SCHEMA, parquet_pieces
 from controller.runtime.addresses import Address
+from controller.runtime.client import joined
 from controller.store.flat_reading import READ_AT_ONCE
 from controller.store.sqlite import SqliteStore
 from tests.support.api import SECRETS, Served, prepared, served
@@ -31,6 +33,7 @@ from tests.support.command_line import printed_by
 from tests.support.contract_tables import contract_table
 from tests.support.fake_controller import Told, telling_controller
 from tests.support.figures import Figure
+from tests.support.http_peer import Peer, answering
 from tests.support.page_store import add_large
 from tests.support.store_examples import runs_for, sweep_record
 
@@ -87,6 +90,35 @@ def test_a_table_has_a_row_for_each_metric(farm: Farm, stored: list[StoredResult
     assert farm.results(workload="none").to_arrow().num_rows == 0
 
 
+class Chunk(bytes):
+    """A part of an answer that is added to the parts before, and not they to it: that would copy
+    them with each part."""
+
+    def __radd__(self, before: Any) -> Any:  # noqa: ANN401
+        if isinstance(before, bytearray):
+            return NotImplemented  # which grows where it is
+        raise AssertionError("all that came before is copied")
+
+
+def test_what_came_of_an_answer_is_not_copied_with_each_part() -> None:
+    chunks = [Chunk(text) for text in (b"ab", b"c\nd", b"", b"e\n\nf", b"\n")]
+    assert joined(chunks, 10) == b"abc\nde\n\nf\n"
+    assert joined(chunks, 9) is None
+    assert [*lines_of(chunks)] == [b"abc", b"de", b"", b"f"]
+    with pytest.raises(ValueError, match="not whole"):
+        [*lines_of(chunks[:2])]
+
+
+def test_a_table_may_be_larger_than_any_other_answer() -> None:
+    piece = bytes(2**24)
+    with answering(Peer(pieces=[piece] * 17, headers={"Benchfarm-Total": "1"})) as peer:
+        there = Farm(FarmContext(url=peer.url, token=SECRETS[Scope.VIEWER]))
+        assert len(there.results().to_parquet()) == 17 * len(piece)
+        with pytest.raises(UserError, match=r"longer than 256 MiB\. .*results export") as told:
+            there.devices()
+    assert "listens there" not in str(told.value)
+
+
 def test_a_data_frame_needs_pandas(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UserError, match="pandas is not installed"):
@@ -140,6 +172,23 @@ async def test_what_is_awaited_is_the_same(farm: Farm) -> None:
     )
     assert (sweeps, devices) == (farm.sweeps(), farm.devices())
     assert table.equals(farm.results(sweep=SWEEP).to_arrow())
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def test_what_cannot_be_awaited_is_known(farm: Farm) -> None:
+    assert public(Farm) - public(AsyncFarm) == {"context", "connection", "reader"}
+    assert public(AsyncFarm) - public(Farm) == {"farm"}
+    assert public(Results) - public(AsyncResults) == {"farm", "wanted", "samples"}
+    assert "`reader`" in (AsyncFarm.__doc__ or "")
+
+
+async def test_results_are_awaited_one_by_one_and_as_a_file(farm: Farm) -> None:
+    waiting = AsyncFarm(farm).results(sweep=SWEEP)
+    assert [one async for one in waiting] == farm.results(sweep=SWEEP).to_list()
+    assert await waiting.to_parquet() == farm.results(sweep=SWEEP).to_parquet()
 
 
 def test_a_context_names_the_farm(
@@ -198,6 +247,32 @@ def test_events_come_as_the_controller_tells_them(api: Served) -> None:
         assert api.get("/sweeps/none/events").status_code == 404
         assert told.asked == 2
     assert api.get(f"/sweeps/{SWEEP}/events").status_code == 503
+
+
+async def test_events_are_awaited(api: Served) -> None:
+    with telling_controller(api.home, [EVENT, None, EVENT]):
+        waiting = AsyncFarm(farm_of(api))
+        assert [event async for event in waiting.events(SWEEP)] == [EVENT, EVENT]
+        async for event in waiting.events(SWEEP):
+            assert event == EVENT
+            break  # its thread ends by itself
+    with pytest.raises(FarmUnavailable):
+        await anext(waiting.events(SWEEP))
+
+
+async def test_events_that_nobody_awaits_any_more_hold_up_no_other_call(api: Served) -> None:
+    beat = f"data: {EVENT.model_dump_json()}\n\n".encode()
+    with answering(Peer(pieces=[beat], silent=True)) as peer:
+        waiting = AsyncFarm(Farm(FarmContext(url=peer.url, token=SECRETS[Scope.VIEWER])))
+        for _ in range(40):  # more than asyncio has threads
+            events = waiting.events(SWEEP)
+            assert await anext(events) == EVENT
+            following = asyncio.ensure_future(anext(events))
+            await asyncio.sleep(0)
+            following.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await following
+        assert await AsyncFarm(farm_of(api)).sweeps() == farm_of(api).sweeps()
 
 
 MANY, SOME = 100_000, 2100

@@ -11,15 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.api.farm_reads import took
 from controller.api.paging import Key, cursor_of, page_of, place_of
 from controller.api.problems import InvalidRequest
-from controller.api.queries import PageQuery, RunQuery, SweepQuery
+from controller.api.queries import PageQuery, RunQuery, SweepQuery, TookQuery
+from controller.api.reads import Reading
 from controller.contracts.outcome_filter import OutcomeFilter, PageRequest, Place
-from controller.contracts.records import StoredResult
+from controller.contracts.records import StoredResult, Took
 from controller.contracts.result import Validity
+from controller.runtime.home import Home
+from controller.store.newest import TRIES_OF_CELL
 from controller.store.sqlite import SqliteStore
-from tests.support.sample_store import fill, identity
-from tests.support.store_examples import grant, report, result, runs_for, sweep_record
+from tests.support.sample_store import CELL, fill, identity
+from tests.support.store_examples import AGENT, CPU, grant, report, result, runs_for, sweep_record
 
 KEYS = st.tuples(st.floats(-1e9, 1e9), st.text(max_size=3))
 
@@ -173,3 +177,30 @@ def test_a_place_that_no_result_has_is_as_good(store: SqliteStore) -> None:
     assert store.result_page(OutcomeFilter(), asked).results == []
     every = store.result_page(OutcomeFilter(), PageRequest(200, Place(-1, 0.0)))
     assert len(every.results) == len(store.results())
+
+
+def test_times_of_attempts_are_seen_once_while_more_are_added(tmp_path: Path) -> None:
+    """Only the newest of each cell and device are told of, so each new one ends another's turn."""
+    record = sweep_record(repeats=3 * TRIES_OF_CELL)
+    with closing(SqliteStore.open(tmp_path / "store.sqlite")) as store:
+        store.save_agent(AGENT, [CPU])
+        new = iter(store.add_sweep(record, runs_for(record)))
+
+        def measure(count: int, now: float) -> None:
+            for number in range(count):
+                leased = grant(next(new), now=now)
+                store.save_runs([report(leased.run, result(), now=now + 1 + number)])
+
+        measure(TRIES_OF_CELL, 2000.0)
+        before, seen = store.took([CELL]), list[Took]()
+        kind = {"workload": CELL.workload, "stack": CELL.stack, "scenario": CELL.scenario}
+        asked = TookQuery(**kind, limit=7)
+        while True:
+            page = took(Reading(store, Home(tmp_path)), asked, {})
+            seen += page.items
+            if page.next is None:
+                break
+            asked = asked.model_copy(update={"cursor": page.next})
+            measure(3, 2100.0 + 100 * len(seen))
+        assert seen == before
+        assert store.took([CELL]) != before

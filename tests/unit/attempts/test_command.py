@@ -149,6 +149,9 @@ async def test_what_a_program_objects_to_stays_beside_what_disturbed_it(
         ("#!/bin/sh\necho took 1 ms\n", {}, Blame.WORKLOAD, "output", "figure rate"),
         ("#!/bin/sh\necho took 1 ms; cat $1 $1\n", {}, Blame.WORKLOAD, "output", "2 values"),
         ("#!/no/such/shell\n", {}, Blame.DEVICE, "no_exec", ""),
+        ("#!/bin/sh\nno-such-compiler\n", {}, Blame.WORKLOAD, "exit", "not found"),
+        ("#!/bin/sh\nexit 255\n", {}, Blame.WORKLOAD, "exit", "status 255"),
+        ("#!/bin/sh\nexit 129\n", {}, Blame.WORKLOAD, "exit", "status 129"),
     ],
 )
 async def test_each_way_to_fail_is_told(
@@ -223,6 +226,17 @@ async def test_what_a_program_wrote_before_it_failed_is_kept(store: Store, tmp_p
     failure = await measured(tmp_path, spec_of(tmp_path, "vendor-bench"))
     assert isinstance(failure, Failure)
     assert (tmp_path / "artefacts/output/log.txt").read_text() == "why\n"
+
+
+async def test_an_output_too_long_to_keep_fails_with_its_end(store: Store, tmp_path: Path) -> None:
+    program = f"#!/bin/sh\ncat $1; yes 'took 1 ms {'-' * 99}' | head -c 36000000; echo the end\n"
+    (tmp_path / "program").write_text(program)
+    catalogue.add(store, tmp_path / "program", "vendor-bench/files/program")
+    failure = await measured(tmp_path, spec_of(tmp_path, "vendor-bench"))
+    assert isinstance(failure, Failure), failure
+    assert (failure.blame, failure.kind) == (Blame.WORKLOAD, "output")
+    assert "cannot read the output: stdout has more than 32 MiB" in failure.message
+    assert failure.output.endswith("the end")
 
 
 async def test_a_cancelled_run_leaves_nothing(store: Store, tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -18,10 +20,11 @@ from agents.host.cpu_watch import CpuTimes
 from agents.inference.bundle import from_source
 from agents.inference.bundle.requirements import Requirements
 from agents.inference.content import Content, Ready, Runtime
-from agents.inference.on_device_result import LATENCIES, merged
+from agents.inference.on_device_result import LATENCIES_BYTES, SAMPLED_BYTES, merged, with_files
 from agents.inference.quality import delegated, judged
 from agents.inference.run_length import OFFLINE, run_length
 from agents.inference.runner import host_use
+from agents.inference.runner.sampler import FILE
 from agents.inference.runner.spec import RunSpec
 from agents.phones.conditions import battery_facts, environment_of, thermal_facts
 from agents.remotes.remote import (
@@ -43,7 +46,8 @@ from controller.contracts.mobile import OnDevice, RunLengths
 from controller.contracts.policy import load_policy
 from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, Validity
 from controller.contracts.units import Unit
-from controller.contracts.wire import OnDeviceProgram, Progress, WorkerSpec
+from controller.contracts.wire import Job, OnDeviceProgram, Progress, WorkerSpec
+from controller.loadgen.own_latencies import FILE as LATENCIES
 from models.mobile.preparation import Scored
 from tests.support import builders
 from tests.support.knobs import scenario_knobs
@@ -72,7 +76,7 @@ def result(metrics: dict[str, float], *reasons: str) -> Result:
         validity=Validity.INVALID if reasons else Validity.VALID,
         reasons=reasons,
         metrics={n: Measurement(value=v, unit=Unit.FRACTION) for n, v in metrics.items()},
-        environment={"mode": "performance"},
+        environment={"mode": "performance", "samples": 64},
         artefacts={f"log_{name}": name for name in metrics},
     )
 
@@ -174,6 +178,102 @@ class FakePhone:
         return 0
 
 
+class DamagedPhone(FakePhone):
+    """Sends files that its runner can't have written."""
+
+    def __init__(self, name: str, content: bytes, seconds: float | None = 2.0) -> None:
+        measured = result({"throughput": 0.9}).model_copy(
+            update={"environment": {"samples": 64, "started_at_uptime_s": 100.0}}
+        )
+        if seconds is not None:
+            metrics = {"duration": Measurement(value=seconds, unit=Unit.SECONDS)}
+            measured = measured.model_copy(update={"metrics": metrics})
+        super().__init__(says=[measured.model_dump_json().encode()])
+        self.file, self.content = name, content
+
+    async def pull(self, source: PurePosixPath, target: Path) -> None:
+        await super().pull(source, target)
+        (target / self.file).write_bytes(self.content)
+
+
+def npy(numbers: object) -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.array(numbers))
+    return file.getvalue()
+
+
+HUGE = npy([1]).replace(b"(1,)", b"(99999999999,)").replace(b" " * 20, b"", 1)
+DAMAGED = {
+    "no latencies": (LATENCIES, npy(np.zeros(0, np.int64)), "no latency"),
+    "not an array": (LATENCIES, b"", "no file of 64-bit integers"),
+    "a huge shape": (LATENCIES, HUGE, "no file of 64-bit integers"),
+    "floats": (LATENCIES, npy([0.5] * 64), "no file of 64-bit integers"),
+    "a table": (LATENCIES, npy([[1, 2]] * 32), "no file of 64-bit integers"),
+    "texts": (LATENCIES, npy(["a"] * 64), "no file of 64-bit integers"),
+    "negative": (LATENCIES, npy([1] * 63 + [-5]), "-5 ns"),
+    "one too few": (LATENCIES, npy([1] * 63), "63 latencies for 64 samples"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+async def test_a_file_that_no_runner_writes_is_the_device_s_fault(
+    spec: WorkerSpec, case: str
+) -> None:
+    name, content, words = DAMAGED[case]
+    await _is_the_device_s_fault(DamagedPhone(name, content), spec, f"{name}: ", words)
+
+
+async def test_a_run_s_files_have_a_size(spec: WorkerSpec) -> None:
+    """The files are sparse."""
+    for name, most in ((LATENCIES, LATENCIES_BYTES), (FILE, SAMPLED_BYTES)):
+
+        class Endless(DamagedPhone):
+            async def pull(self, source: PurePosixPath, target: Path) -> None:
+                await super().pull(source, target)
+                os.truncate(target / self.file, most + 1)  # noqa: B023
+
+        words = f"{most + 1} bytes, more than the limit of {most}"
+        folder = Path(spec.artefact_dir) / name
+        folder.mkdir()
+        again = spec.model_copy(update={"artefact_dir": str(folder)})
+        await _is_the_device_s_fault(Endless(name, b""), again, f"{name}: ", words)
+
+
+async def test_conditions_of_a_run_without_a_duration_are_the_device_s_fault(
+    spec: WorkerSpec,
+) -> None:
+    for number, seconds in enumerate((None, 0.0)):
+        folder = Path(spec.artefact_dir) / str(number)
+        folder.mkdir()
+        again = spec.model_copy(update={"artefact_dir": str(folder)})
+        phone = DamagedPhone(FILE, b"at 101.0\n", seconds)
+        await _is_the_device_s_fault(phone, again, "the runner's result: ", "no duration")
+
+
+async def _is_the_device_s_fault(phone: FakePhone, spec: WorkerSpec, *words: str) -> None:
+    outcome = await outcome_on(phone, spec)
+    assert isinstance(outcome, Failure), outcome
+    assert (outcome.blame, outcome.kind) == (Blame.DEVICE, FaultKind.PROTOCOL)
+    assert all(word in outcome.message for word in words), outcome.message
+    assert outcome.message.isprintable()
+
+
+async def test_a_run_s_files_are_read_beside_the_event_loop(
+    spec: WorkerSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lease is renewed meanwhile."""
+    threads: list[threading.Thread] = []
+
+    def noted(result: Result, job: Job, mode: str, folder: Path) -> Result:
+        threads.append(threading.current_thread())
+        return with_files(result, job, mode, folder)
+
+    monkeypatch.setattr(on_device, "with_files", noted)
+    assert isinstance(await outcome_on(FakePhone(), spec), Result)
+    assert threads
+    assert threading.main_thread() not in threads
+
+
 MODEL_SHA256 = "11" * 32
 
 
@@ -258,7 +358,7 @@ async def test_the_deadline_is_that_of_the_whole_submission(spec: WorkerSpec) ->
     phone = FakePhone()
     outcome = await outcome_on(phone, spec)
     assert isinstance(outcome, Result), outcome
-    predicted = {f"predicted_throughput{end}" for end in ("", "_low", "_high")}
+    predicted = {"predicted_throughput"}  # without an interval: its latencies rise throughout
     assert set(outcome.metrics) == {"throughput", "top1"} | predicted
     assert outcome.environment["meets_run_rules"] is False
     assert outcome.environment["model_sha256"] == MODEL_SHA256
@@ -330,6 +430,8 @@ REFUSED = b"/data/local/tmp/x/run[20]: /x/lib/ld.so: can't execute: Permission d
         (Ended(126, False, REFUSED + b"\n"), (), REFUSED),
         (Ended(126, False, b"", merged=True), (REFUSED,), REFUSED),
         (Ended(127, False, b""), (), b"exit status 127"),
+        (Ended(127, False, NOT_FOUND + bytes(5000)), (), NOT_FOUND),
+        (Ended(127, False, b"x" * 5000), (), b"x" * 961),
     ],
 )
 async def test_a_runner_that_does_not_start_is_the_device_s_fault_in_its_own_words(

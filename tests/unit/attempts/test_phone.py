@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from unittest.mock import AsyncMock
@@ -12,7 +12,8 @@ from agents.attempts.phone import PhoneRunner
 from agents.phones.discovery import Phones
 from agents.phones.registry import PhoneRegistry
 from controller.contracts.base import Scalar
-from controller.contracts.result import Outcome, Result
+from controller.contracts.result import Measurement, Outcome, Result
+from controller.contracts.units import Unit
 from controller.contracts.wire import Progress, WorkerSpec
 from tests.support import builders
 
@@ -25,35 +26,119 @@ class Bench:
 
     read: list[tuple[str, Mapping[str, Scalar]]] = field(default_factory=list)
     known_at_start: int | None = None
+    outcome: Result = field(default_factory=builders.result)
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         self.known_at_start = len(self.read)
-        return builders.result()
+        return self.outcome
 
     async def clean(self) -> int:
         return 0
 
 
-async def test_conditions_are_told_as_they_are_read_before_and_after_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    levels = iter(LEVELS)
+async def result_of(
+    bench: Bench,
+    conditions: Iterable[dict[str, Scalar]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Result:
+    """Return a run's result on a phone with these conditions before it and after it."""
+    left = iter(conditions)
 
     async def read_conditions(*_: object, **__: object) -> dict[str, Scalar]:
-        return {"battery_percent": next(levels)}
+        return next(left)
 
     async def announce(_: object) -> None: ...
 
     monkeypatch.setattr(phone_attempts, "read_conditions", read_conditions)
     monkeypatch.setattr(Phones, "remote_of", lambda *_: object())
     monkeypatch.setattr(PhoneRegistry, "claim", AsyncMock())
-    bench, phone = Bench(), builders.phone()
+    phone = builders.phone()
     phones = Phones("owner", tmp_path, announce)
     spec = WorkerSpec(job=builders.job(device_id=phone.id), device=phone, artefact_dir="")
     tell = PhoneRunner(bench, phones, lambda *said: bench.read.append(said))
     outcome = await tell.run(spec, lambda _: None)
-    assert bench.read == [(phone.id, {"battery_percent": level}) for level in LEVELS]
-    assert bench.known_at_start == 1
     assert isinstance(outcome, Result)
+    return outcome
+
+
+async def test_conditions_are_told_as_they_are_read_before_and_after_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench()
+    conditions: list[dict[str, Scalar]] = [{"battery_percent": level} for level in LEVELS]
+    outcome = await result_of(bench, conditions, tmp_path, monkeypatch)
+    phone = builders.phone()
+    assert bench.read == [(phone.id, said) for said in conditions]
+    assert bench.known_at_start == 1
     assert outcome.environment["battery_percent_before"] == LEVELS[0]
     assert outcome.environment["battery_percent_after"] == LEVELS[1]
+
+
+JOULES = Measurement(value=0.9, unit=Unit.JOULES_PER_QUERY)
+
+
+def with_energy(source: str) -> Result:
+    """Return a result with the energy that a source told."""
+    told = builders.result()
+    facts = {"energy_source": source, "energy_gross_uncertainty": 0.02, "idle_watts": 1.0}
+    return told.model_copy(
+        update={
+            "metrics": {**told.metrics, "energy": JOULES, "energy_gross": JOULES},
+            "environment": {**told.environment, **facts},
+        }
+    )
+
+
+@pytest.mark.parametrize("source", ["battery current", "battery charge", "power rail: VBAT"])
+@pytest.mark.parametrize(
+    ("charging", "when"),
+    [((True, False), "before"), ((False, True), "after"), ((True, True), "before and after")],
+)
+async def test_beside_a_charger_no_battery_tells_the_energy(
+    charging: tuple[bool, bool],
+    when: str,
+    source: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    conditions: list[dict[str, Scalar]] = [{"charging": on} for on in charging]
+    bench = Bench(outcome=with_energy(source))
+    found = await result_of(bench, conditions, tmp_path, monkeypatch)
+    assert found.metrics.keys() == {"step_time"}
+    about_energy = {n: v for n, v in found.environment.items() if "energy" in n or "idle" in n}
+    assert about_energy == {"energy_unknown": f"a charger was connected {when} the run"}
+
+
+@pytest.mark.parametrize(
+    ("source", "charging"),
+    [("meter", True), ("power rail: VSYS", True), ("battery current", False)],
+)
+async def test_energy_stays_where_no_charger_changes_it(
+    source: str, charging: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = with_energy(source)
+    conditions: list[dict[str, Scalar]] = [{"charging": charging}] * 2
+    found = await result_of(Bench(outcome=told), conditions, tmp_path, monkeypatch)
+    assert found.metrics == told.metrics
+    assert found.environment["energy_source"] == source
+
+
+async def test_beside_a_charger_a_comparison_has_no_energy_of_a_battery(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sides' sources are told once where they are the same."""
+    told = builders.result()
+    sides = {"a.energy_gross": JOULES, "b.energy_gross": JOULES}
+    for sources, left in (
+        ({"energy_source": "battery current"}, set()),
+        ({"a.energy_source": "battery current", "b.energy_source": "meter"}, {"b.energy_gross"}),
+    ):
+        compared = told.model_copy(
+            update={"metrics": sides, "environment": {**sources, "a.energy_gross_uncertainty": 0.1}}
+        )
+        conditions: list[dict[str, Scalar]] = [{"charging": True}] * 2
+        found = await result_of(Bench(outcome=compared), conditions, tmp_path, monkeypatch)
+        assert found.metrics.keys() == left
+        assert "a.energy_gross_uncertainty" not in found.environment
+        assert sum("energy_unknown" in name for name in found.environment) == 1

@@ -13,7 +13,7 @@ from tests.support.command_line import installed
 
 TOPICS = {
     *("Python", "home", "memory", "limits", "clock", "ports", "Prometheus", "adb", "compiler"),
-    *("stack torch", "AMX tiles", "locks", "user namespaces", "disk"),
+    *("stack torch", "AMX tiles", "locks", "user namespaces", "disk", "cores"),
 }
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from controller.contracts.base import Scalar, scalar_text
 from controller.contracts.catalog import MANIFEST_PACKAGES
 from controller.contracts.documents import (
     MAX_BYTES,
@@ -24,12 +26,15 @@ from controller.contracts.documents import (
     short,
     shown_json,
 )
+from controller.contracts.sweep import knob_of
 from controller.contracts.unreadable import UNREADABLE, reason
 
 ROOT = Path(__file__).parents[3]
+TEXTS = st.text().filter(lambda text: not re.fullmatch(r"[-+]?\d+\.?\d*[eE][-+]?\d+", text))
+"""PyYAML takes 1e5 for a text, and writes one so."""
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner),
     max_leaves=20,
 )
 LAUGHS = "\n".join(
@@ -78,6 +83,30 @@ def test_what_json_can_say_is_read(value: object) -> None:
 def test_what_yaml_can_say_is_read(value: object) -> None:
     text = yaml.safe_dump(value, default_flow_style=False)
     assert load_yaml(text) == yaml.safe_load(text)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.booleans() | st.integers())
+@example(1e-05)
+@example(1e16)
+def test_a_knob_s_value_is_read_as_it_is_shown(value: Scalar) -> None:
+    name, read = knob_of(f"k={scalar_text(value)}")
+    assert (name, read, type(read)) == ("k", value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("1e-05", 1e-5),
+        ("1e5", 1e5),
+        ("-2.E+3", -2000.0),
+        ("1e", "1e"),
+        ("e5", "e5"),
+        ("1e5x", "1e5x"),
+    ],
+)
+def test_a_number_may_have_an_exponent_without_a_point(word: str, value: object) -> None:
+    assert load_yaml(f"{{a: {word}, b: '{word}'}}") == {"a": value, "b": word}
+    assert load_yaml(word) == value
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ PHONE = {
     **battery_facts("  AC powered: true\n  level: 80\n  temperature: 301\n"),
     **thermal_facts("Thermal Status: 1\nTemperature{mValue=40.5, mType=3, mName=skin, mStatus=0}"),
     **other_facts(
-        "current_ua: 5\ncharge_uah: 6\nkhz_cpu0: 7\ngovernor_cpu0: schedutil\nload: 0.5 0 0\n"
+        "current_ua: 50000\ncharge_uah: 600000\nkhz_cpu0: 7\ngovernor_cpu0: schedutil\nload: 0.5 0 0\n"
         "memory_kb: 8\nairplane_mode: 1\nscreen_brightness: 9\nscreen: Awake\n",
         cores=8,
     ),
@@ -159,7 +159,7 @@ PROPERTIES = {
     "ro.benchfarm.emulated": "an emulator",
 }
 SAMPLED = {
-    "zone_skin": "41000",
+    "zone_0:skin": "41000",
     "battery_temp": "300",
     "thermal_status": "2",
     "frequency_cpu0": "1800000",

@@ -12,12 +12,18 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from controller.contracts.catalog import load_catalog
+from controller.contracts.units import Unit
 from controller.dashboards.board import Json
 from controller.dashboards.files import Place, built_dashboards, provisioning_files
 from controller.dashboards.links import TAG
 from controller.dashboards.queries import names_of_variables, panels_of, used_variables
+from controller.dashboards.units import UNITS_OF_RESULT
+from controller.metrics import names
 
 DASHBOARDS = {str(dashboard["uid"]): dashboard for dashboard in built_dashboards()}
+JOINED = re.compile(r'"(?:row|column)", " ", ([^)]+)\)')
+"""The labels that `label_join` makes the name of a heat map's row or column from."""
 COMMITTED = Path(__file__).parents[3] / "deploy/grafana"
 
 each = pytest.mark.parametrize("dashboard", DASHBOARDS.values(), ids=DASHBOARDS)
@@ -87,6 +93,53 @@ def test_sweeps_and_quarantines_are_annotated(dashboard: Json) -> None:
 
 
 @each
+def test_heat_maps_have_a_cell_for_each_result(dashboard: Json) -> None:
+    """Grafana keeps one of two ratios with the same row and column."""
+    wanted = {*names.RESULT_LABELS, "name"} - {"device"}
+    for panel in panels_of(dashboard):
+        if not _is_heat_map(panel) or panel["title"].startswith("By model"):  # that has medians
+            continue
+        (asked,) = (target["expr"] for target in panel["targets"])
+        told = {label for source in JOINED.findall(asked) for label in re.findall(r"\w+", source)}
+        alike = {label for label in wanted if re.search(rf'\b{label}="\w+"', asked)}
+        assert wanted - alike <= told, panel["title"]
+
+
+@pytest.mark.parametrize("metric", [m for m, units in UNITS_OF_RESULT.items() if len(units) > 1])
+def test_panels_of_results_in_several_units_name_none(metric: str) -> None:
+    said = {"throughput": "in the workload's unit", "energy": "in joules"}[metric]
+    shown = [
+        (panel, unit)
+        for board in DASHBOARDS.values()
+        for panel in panels_of(board)
+        for unit in _units_of(panel, metric)
+    ]
+    assert len(shown) > 1
+    for panel, unit in shown:
+        assert unit == "none", panel["title"]
+        assert said in panel["description"], panel["title"]
+
+
+def test_every_unit_that_a_manifest_declares_is_one_that_panels_know() -> None:
+    catalog = load_catalog()
+    declared = {
+        (metric, figure.unit)
+        for stack in catalog.stacks.values()
+        for metric, figure in (stack.command.figures if stack.command else {}).items()
+    }
+    batches = [
+        knobs["batch_size"]
+        for w in catalog.workloads.values()
+        if "batch_size" in (knobs := w.knobs)
+    ]
+    declared |= {("throughput", unit) for unit in Unit for b in batches if unit == f"{b.unit}/s"}
+    assert ("throughput", Unit.TOKENS_PER_SECOND) in declared
+    assert ("throughput", Unit.SEQUENCES_PER_SECOND) in declared
+    for metric, unit in declared:
+        assert unit in UNITS_OF_RESULT.get(metric, (unit,)), metric
+
+
+@each
 def test_menu_leads_to_all_dashboards(dashboard: Json) -> None:
     (menu,) = dashboard["links"]
     assert menu["tags"] == [TAG]
@@ -115,6 +168,30 @@ def test_committed_files_are_up_to_date() -> None:
         if path.is_file()
     }
     assert there == written
+
+
+def _is_heat_map(panel: Mapping[str, Any]) -> bool:
+    made = panel.get("transformations", ())
+    return any(one["id"] == "groupingToMatrix" for one in made)
+
+
+def _units_of(panel: Mapping[str, Any], metric: str) -> Iterator[str]:
+    """Yield the Grafana units in which a panel shows results in a metric."""
+    headings = {
+        name: heading
+        for one in panel.get("transformations", ())
+        for name, heading in one["options"].get("renameByName", {}).items()
+    }
+    units = {
+        override["matcher"]["options"]: prop["value"]
+        for override in panel["fieldConfig"]["overrides"]
+        for prop in override["properties"]
+        if prop["id"] == "unit"
+    }
+    for target in panel["targets"]:
+        if f'metric="{metric}"' in target["expr"]:
+            heading = headings.get(f"Value #{target['refId']}", "")
+            yield units.get(heading, panel["fieldConfig"]["defaults"]["unit"])
 
 
 def _links_in_tables(dashboard: Json) -> Iterator[str]:

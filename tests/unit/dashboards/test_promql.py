@@ -16,7 +16,7 @@ from controller.dashboards.tables import Column, columns, quality_columns
 from controller.dashboards.units import (
     QUALITY_METRICS,
     RANKING_METRICS,
-    UNIT_OF_RESULT,
+    UNITS_OF_RESULT,
     UNRANKED_METRICS,
     unit_of_result,
 )
@@ -24,7 +24,6 @@ from controller.dashboards.variables import Choice
 from controller.metrics import names
 from controller.metrics.names import Metric
 
-SAMPLES = "suffix:samples/s"
 SAME = ("workload", "stack", "scenario", "precision")
 BASELINE = ratios.Baseline(last, last)
 QUALITIES = quality_columns(lambda metric: last(names.RESULT, metric=metric))
@@ -129,7 +128,7 @@ def test_wrong_label_or_kind_fails_at_build(build: Callable[[], object]) -> None
         (last(names.RUN_LOSS), "none"),
         (last(names.RUNS_QUEUED), "short"),
         (last(names.RESULT, metric="step_time"), "s"),
-        (last(names.RESULT, metric="throughput"), SAMPLES),
+        (last(names.RESULT, metric="throughput"), "none"),
         (last(names.RESULT, metric="peak_memory"), "bytes"),
         (promql.age(names.RESULT_TIME), "s"),
         (promql.quantile(names.DISPATCH_SECONDS, 0.5, "5m"), "s"),
@@ -141,7 +140,7 @@ def test_wrong_label_or_kind_fails_at_build(build: Callable[[], object]) -> None
         (BETTER.settled, "suffix:×"),
         (ratios.of_groups(BETTER, "stack").settled, "suffix:×"),
         (ratios.overall(BETTER, last(names.RESULT), "device", "stack").low, "suffix:×"),
-        (ratios.best("throughput", last(names.RESULT, metric=kept("throughput")), "work"), SAMPLES),
+        (ratios.best("throughput", last(names.RESULT, metric=kept("throughput")), "work"), "none"),
     ],
 )
 def test_unit_follows_from_the_metric(expr: Expr, unit: str) -> None:
@@ -185,5 +184,5 @@ def test_catalogue_has_no_metric_that_dashboards_would_leave_out() -> None:
 
 
 def test_every_listed_result_can_be_shown() -> None:
-    assert all(unit_of_result(metric) for metric in UNIT_OF_RESULT)
-    assert set(RANKING_METRICS) <= UNIT_OF_RESULT.keys()
+    assert all(unit_of_result(metric) for metric in UNITS_OF_RESULT)
+    assert set(RANKING_METRICS) <= UNITS_OF_RESULT.keys()

@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 UNITS = sorted((ROOT / "deploy/systemd").glob("*.service"))
+FLEET = (ROOT / "docs/fleet.md").read_text()
 UNPACKED = ROOT / ".deps/systemd"
 """Where `make test` puts systemd where the machine has none."""
 EXPOSURE = 40
@@ -66,3 +67,17 @@ def test_without_its_hardening_a_unit_would_not_pass(unit: Path, tmp_path: Path)
     lines = unit.read_text().splitlines()
     bare.write_text("\n".join(line for line in lines if not line.startswith(DIRECTIVES)))
     assert exposure_of(bare).returncode == 1
+
+
+def test_the_docs_make_users_whom_no_person_logs_in_as() -> None:
+    made = re.findall(r"^# useradd .*", FLEET, re.MULTILINE)
+    assert len(made) == len(UNITS)
+    assert [line for line in made if "--shell /usr/sbin/nologin" not in line] == []
+
+
+def test_the_docs_use_a_units_home_only_as_its_user() -> None:
+    """The home is its user's alone, so that nobody else can use it by naming it."""
+    homes = re.findall(r"Environment=.*BENCHFARM_HOME=(\S+)", "".join(u.read_text() for u in UNITS))
+    assert set(homes) == {"/var/lib/benchfarm"}
+    named = re.findall(r"(\S+ \S+)\s`?BENCHFARM_HOME=/var/lib/benchfarm", FLEET)
+    assert set(named) == {"-u benchfarm"}

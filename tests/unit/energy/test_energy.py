@@ -47,19 +47,22 @@ def moments(period_s: float = PERIOD_S) -> Iterator[float]:
 
 
 def tree(told: Callable[[float], Mapping[str, float]], period_s: float = PERIOD_S) -> list[Reading]:
-    """Return readings as the sampler writes them: whole numbers, and times to a hundredth."""
+    """Return readings as the sampler writes them: whole numbers, and times to a hundredth; of a
+    device on its battery."""
     lines = []
     for at in moments(period_s):
-        lines.append(f"at {100 + at:.2f}")
+        lines += [f"at {100 + at:.2f}", "battery_status Discharging"]
         lines += [f"{name} {round(value)}" for name, value in told(at).items()]
     return readings_of("\n".join(lines), 100.0)
 
 
 def current(power: Power, noise: np.random.Generator | None = None) -> list[Reading]:
     """A battery that tells current and voltage; negative while it is used."""
+    # Without noise, still the jitter by which a gauge shows that it is alive.
+    spread, rng = (0.03, noise) if noise else (1e-4, np.random.default_rng(5))
 
     def told(at: float) -> Mapping[str, float]:
-        watts = power.watts(at) * (1 + (noise.normal(0, 0.03) if noise else 0.0))
+        watts = power.watts(at) * (1 + rng.normal(0, spread))
         return {"battery_current_now": -watts / VOLTS * 1e6, "battery_voltage_now": VOLTS * 1e6}
 
     return tree(told)
@@ -73,6 +76,7 @@ def charge(power: Power, step_uah: float = 1.0) -> list[Reading]:
         return {
             "battery_charge_counter": round(left / step_uah) * step_uah,
             "battery_voltage_now": VOLTS * 1e6,
+            "battery_capacity": 50,
         }
 
     return tree(told)
@@ -125,6 +129,11 @@ def test_what_it_says_of_its_uncertainty_holds_19_times_in_20() -> None:
     assert held >= 190
 
 
+def without_status(reading: Reading) -> Reading:
+    values = {name: value for name, value in reading.values.items() if name != "battery_status"}
+    return replace(reading, values=values)
+
+
 def without(readings: list[Reading], began_s: float, ended_s: float) -> list[Reading]:
     return [r for r in readings if not began_s < r.at_s < ended_s]
 
@@ -134,8 +143,35 @@ def changed(readings: list[Reading], at_s: float, **values: str) -> list[Reading
     return [replace(r, values={**r.values, **values}) if r.at_s > at_s else r for r in readings]
 
 
+def scaled(power: Power, times: float, capacity: str | None = "50") -> list[Reading]:
+    """A battery whose charge is in another unit than µAh, and maybe tells no percentage."""
+
+    def other(reading: Reading) -> Reading:
+        uah = float(reading.values["battery_charge_counter"])
+        values = {**reading.values, "battery_charge_counter": f"{uah * times:.0f}"}
+        del values["battery_capacity"]
+        return replace(
+            reading, values=values if capacity is None else {**values, "battery_capacity": capacity}
+        )
+
+    return [*map(other, charge(power))]
+
+
+def gauge(*changes_s: float) -> list[Reading]:
+    """A battery whose current changes at these moments alone."""
+    return tree(
+        lambda at: {
+            "battery_current_now": -1e6 - 1e4 * sum(at > change for change in changes_s),
+            "battery_voltage_now": VOLTS * 1e6 + round(at),
+        }
+    )
+
+
 UNKNOWN: Mapping[str, tuple[list[Reading], str]] = {
-    "nothing to read": (tree(lambda _: {"zone_cpu": 41_000}), "neither a battery nor a counter"),
+    "nothing to read": (
+        [*map(without_status, tree(lambda _: {"zone_cpu": 41_000}))],
+        "neither a battery nor a counter",
+    ),
     "no reading at all": ([], "neither a battery nor a counter"),
     "a battery without current and charge": (
         tree(lambda _: {"battery_voltage_now": VOLTS * 1e6}),
@@ -149,6 +185,22 @@ UNKNOWN: Mapping[str, tuple[list[Reading], str]] = {
         changed(current(STEADY), -9.0, battery_status="Full"),
         "the phone was being charged",
     ),
+    "connected, not charging": (
+        changed(current(STEADY), 30.0, battery_status="Not charging"),
+        "the battery's status was Not charging, which does not exclude a charger",
+    ),
+    "a status that is not known": (
+        changed(charge(STEADY), 30.0, battery_status="Unknown"),
+        "the battery's status was Unknown",
+    ),
+    "a status that is never told": (
+        [*map(without_status, current(STEADY))],
+        "the battery's status is not told",
+    ),
+    "a status that stops being told": (
+        [without_status(r) if r.at_s > 30 else r for r in current(STEADY)],
+        "the battery's status is not told",
+    ),
     "a charger that the status keeps quiet about": (
         changed(current(STEADY), 30.0, battery_current_now="200000"),
         "changed its direction",
@@ -161,6 +213,15 @@ UNKNOWN: Mapping[str, tuple[list[Reading], str]] = {
         tree(lambda _: {"battery_current_now": -900, "battery_voltage_now": 4e6}),
         "not in µA",
     ),
+    "charge in mAh": (scaled(STEADY, 1e-3), "a charge of 1992 at 50 % is not in µAh"),
+    "charge in nAh": (scaled(STEADY, 1e3), "at 50 % is not in µAh"),
+    "charge in mAh, of no percentage": (
+        scaled(STEADY, 1e-3, None),
+        "a charge of 1992 is not in µAh",
+    ),
+    "charge in mAh, of an empty battery": (scaled(STEADY, 1e-3, "0"), "1992 at 0 % is not in µAh"),
+    "a current that never changes": (gauge(), "current stood at 1 A all the time"),
+    "a current that changes once": (gauge(20.0), "current changed only once"),
     "voltage in mV": (
         tree(lambda _: {"battery_current_now": -9e5, "battery_voltage_now": 4e3}),
         "not in µV",
@@ -219,7 +280,10 @@ def test_a_current_that_tells_nothing_leaves_it_to_the_charge() -> None:
 
 def test_run_and_rest_are_told_by_one_source() -> None:
     """The current is silent during the rest; the charge tells of both."""
-    readings = changed(charge(RISING), 10.0, battery_current_now=str(round(4.0 / VOLTS * -1e6)))
+    told_of = zip(charge(RISING), current(STEADY), strict=True)
+    readings = [
+        replace(r, values={**(c.values if r.at_s > 10 else {}), **r.values}) for r, c in told_of
+    ]
     rest, run = Span(-4.0, 9.0), Span(12.0, 60.0)
     assert energy_of(readings, run, None, 48).facts["energy_source"] == "battery current"
     told = energy_of(readings, run, rest, 48)

@@ -78,10 +78,11 @@ def hwmon_energy(load: Load, at_s: float) -> Files:
 
 
 def iio(load: Load, at_s: float, whole: str = "VSYS_PWR_VBATT") -> Files:
-    """A phone's ODPM: two parts and the battery's rail."""
+    """A phone's ODPM: two parts and the battery's rail; the phone is on its battery."""
     t, uj = round((at_s + 1000) * 1e3), round(load.joules(at_s) * 1e6)
     lines = (f"t={t}", f"CH0(T={t})[S2M_VDD_CPUCL2], {uj // 2}", f"CH3(T={t})[{whole}], {uj}")
-    return {f"{IIO}/energy_value": "\n".join((*lines, f"CH7(T={t})[S1M_VDD_MIF], {uj // 3}"))}
+    channels = "\n".join((*lines, f"CH7(T={t})[S1M_VDD_MIF], {uj // 3}"))
+    return {f"{IIO}/energy_value": channels, f"{BATTERY}/status": "Discharging"}
 
 
 def both(load: Load, at_s: float) -> Files:
@@ -166,6 +167,18 @@ UNKNOWN: Mapping[str, tuple[Tree, str]] = {
     "a battery's rail beside a charger": (
         after(60, both, {f"{BATTERY}/status": "Charging"}),
         "being charged",
+    ),
+    "a battery's rail beside a charger that doesn't charge": (
+        after(60, both, {f"{BATTERY}/status": "Not charging"}),
+        "status was Not charging",
+    ),
+    "a battery's rail, and nobody knows of a charger": (
+        after(-99, iio, {f"{BATTERY}/status": ""}),
+        "status is not told",
+    ),
+    "a rail's gauge that stands": (
+        after(-99, hwmon_power, {f"{HWMON}/power2_input": "6000000"}),
+        "its reading stood at 6 W all the time",
     ),
     "rails of parts only": (
         lambda load, at: iio(load, at, "VSYS_PWR_MODEM"),

@@ -73,6 +73,7 @@ def test_beyond_them_the_reason_has_the_figures() -> None:
         CpuTimes(elapsed_s=0.001, cores=2, busy_s=0.02),
         CpuTimes(elapsed_s=0.001, cores=2, steal_s=0.02),
         CpuTimes(elapsed_s=0.001, cores=2, strain=Strain(0.001, 0.001)),
+        CpuTimes(elapsed_s=0.001, cores=2, strain=Strain(quota_s=0.001, quota_of_s=0.001)),
     ],
 )
 def test_a_tick_of_each_core_beside_a_short_run_disturbs_only_where_it_is_enforced(
@@ -84,6 +85,8 @@ def test_a_tick_of_each_core_beside_a_short_run_disturbs_only_where_it_is_enforc
 
 QUIET, LIGHT, ONE_CORE, STOLEN = timed(), timed(4.9), timed(10.0), timed(steal_s=2.1)
 SWAPPED, THRASHED = (timed(strain=Strain(waited_s, 10.0)) for waited_s in (0.2, 1.1))
+SHORT, STOPPED = (timed(strain=Strain(quota_s=quota_s, quota_of_s=10.0)) for quota_s in (0.2, 60.0))
+WITHIN_QUOTA = timed(strain=Strain(quota_s=0.1, quota_of_s=10.0))
 HOT = timed(strain=Strain(throttles=3))
 SLOWED, HALVED = (
     timed(strain=Strain(first_khz=3_000_000, least_khz=khz)) for khz in (2_600_000, 1_500_000)
@@ -101,6 +104,14 @@ UNKNOWN = CpuTimes(10.0, 2, unknown_s=10.0)
         (STOLEN, "the hypervisor took 10.5% of", Validity.DISTURBED, Validity.INVALID),
         (SWAPPED, "processes waited for memory in 2.0% of", Validity.VALID, Validity.INVALID),
         (THRASHED, "waited for memory in 11.0% of", Validity.DISTURBED, Validity.INVALID),
+        (WITHIN_QUOTA, "", Validity.VALID, Validity.VALID),
+        (SHORT, "stopped its threads for 0.20 s in 10.00 s", Validity.VALID, Validity.INVALID),
+        (
+            STOPPED,
+            "its threads for 60.00 s in 10.00 s",
+            Validity.DISTURBED,
+            Validity.INVALID,
+        ),
         (HOT, "heat throttled the cores while it was timed (3 ", Validity.VALID, Validity.INVALID),
         (SLOWED, "frequency of the cores fell by 13.3% ", Validity.VALID, Validity.INVALID),
         (HALVED, "from 3000000 to 1500000 kHz", Validity.DISTURBED, Validity.INVALID),
@@ -134,6 +145,7 @@ def test_under_ci_the_figures_and_the_limit_are_said_and_recorded() -> None:
         "timed_other_cores": 0.9,
         "timed_steal_share": 0.45,
         "timed_memory_pressure": 0.0,
+        "timed_quota_throttled_s": None,
         "timed_throttles": None,
         "timed_frequency_drop": None,
         "timed_hottest_celsius": None,

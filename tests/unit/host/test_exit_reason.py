@@ -2,10 +2,15 @@ from __future__ import annotations
 
 import signal
 from dataclasses import replace
+from pathlib import PurePosixPath
+from unittest.mock import Mock
 
 import pytest
 
+from agents.attempts.runner_program import run_runner
 from agents.host.exit_reason import UNKNOWN_INSTRUCTION, WorkerExit, outcome_of
+from agents.remotes.remote import Ended, Remote
+from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure
 from tests.support import builders
 
@@ -137,3 +142,20 @@ def test_every_signal_has_an_owner() -> None:
         outcome = outcome_of(replace(QUIET, returncode=-number))
         assert isinstance(outcome, Failure)
         assert outcome.signal == number
+
+
+@pytest.mark.parametrize(
+    ("status", "exit_code", "number"),
+    [(128, 128, None), (129, None, 1), (139, None, 11), (192, None, 64)]
+    + [(status, status, None) for status in (193, 255, 300)],
+)
+async def test_only_a_status_that_names_a_signal_is_read_as_one(
+    status: int, exit_code: int | None, number: int | None
+) -> None:
+    async def stream(*_: object) -> Ended:
+        return Ended(status, past_deadline=False, stderr=b"")
+
+    there = PurePosixPath("/there")
+    with pytest.raises(WorkerFault) as caught:
+        await run_runner(Mock(Remote, stream=stream), there, there, (1.0, 1.0), lambda _: None)
+    assert (caught.value.failure.exit_code, caught.value.failure.signal) == (exit_code, number)

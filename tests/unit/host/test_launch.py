@@ -33,6 +33,7 @@ HOST = HostTools(
     taskset="/usr/bin/taskset",
     huge_pages="madvise",
     isa_unusable=(),
+    cpu_quota=None,
     cxx="/usr/bin/g++",
     inductor_cache=Path("/home/ann/.cache/benchfarm/inductor"),
 )
@@ -69,6 +70,31 @@ def refusal(host: HostTools = HOST, /, **knobs: Scalar) -> str:
 )
 def test_threads_are_told_or_one_for_each_core(knobs: dict[str, Scalar], threads: int) -> None:
     assert launch(**knobs).environ["OMP_NUM_THREADS"] == str(threads)
+
+
+@pytest.mark.parametrize(
+    ("quota", "knobs", "threads"),
+    [
+        (2.0, {}, 2),
+        (2.5, {}, 2),
+        (0.5, {}, 1),
+        (8.0, {}, 8),
+        (64.0, {}, 8),
+        (2.0, {"cores": "3"}, 1),
+        (2.0, {"threads": 8}, 8),
+        (4.0, {"ranks": 2}, 2),
+        (2.0, {"ranks": 4}, 1),
+        (1.0, {"ranks": 4}, 1),
+        (4.0, {"ranks": 2, "threads": 4}, 4),
+    ],
+)
+def test_threads_that_nobody_wants_more_of_stay_within_the_quota(
+    quota: float, knobs: dict[str, Scalar], threads: int
+) -> None:
+    limited = replace(HOST, cpu_quota=quota)
+    assert launch(limited, **knobs).environ["OMP_NUM_THREADS"] == str(threads)
+    for rank in launched_ranks({**PLAIN, **knobs}, SERVER, limited) if "ranks" in knobs else ():
+        assert len(rank.cores) == threads
 
 
 def test_a_device_without_cores_gets_a_thread() -> None:

@@ -80,7 +80,7 @@ def test_a_valid_log_with_errors_is_invalid(tmp_path: Path) -> None:
     put_run(root / TASK, facts_of(), ["Multiple\nconf files"])
     one = of_task(root)
     assert one.validity is Validity.INVALID
-    assert one.reasons == ("LoadGen logged an error: Multiple conf files",)
+    assert one.reasons == ("LoadGen: Multiple conf files",)
 
 
 def test_a_run_that_its_longest_duration_ended_is_valid(tmp_path: Path) -> None:

@@ -13,14 +13,17 @@ from controller.contracts.device import DeviceKind
 from controller.contracts.errors import UserError
 from controller.contracts.imported import ImportedResult, ImportForm
 from controller.contracts.records import StoredResult
-from controller.contracts.result import Measurement, Validity
+from controller.contracts.result import Environment, Measurement, Validity
 from controller.contracts.suite_rules import load_suites
 from controller.contracts.work import work_of
 from controller.imported.exportable import choose_exportable, system_names
 from controller.imported.published import read_published
 from controller.imported.tasks import PUBLISHED
+from controller.loadgen import logs
+from controller.scheduling.suite_plan import Place
 from tests.support.artefacts import bring_home
 from tests.support.exportable_results import CATALOG, phone_result, write_app_json, write_tree
+from tests.support.published_trees import put
 
 V4 = next(rules for rules in load_suites() if rules.version == "v4.0")
 ACCURACIES = {"edsr": 33.58123456789}
@@ -151,6 +154,77 @@ def test_what_a_submitter_has_to_fill_in_is_named(
     assert "the folder's name is to be yours" in said
     assert "TO_FILL_IN.md" in said
     assert "system.SoC_ID is blank" not in page
+
+
+TASK = "closed/SUBMITTER/results/Acme_Rocket_9/mobilenetEdgeTPU/SingleStream"
+
+
+def with_traces(one: StoredResult) -> StoredResult:
+    """Return a result whose runs were traced."""
+    artefacts = dict(one.artefacts)
+    for role in ("performance", "accuracy"):
+        folder = Path(artefacts[f"{role}_loadgen_detail"]).parent
+        artefacts[f"{role}_loadgen_trace"] = str(put(folder, f"[{role}]\n", logs.TRACE))
+    return one.model_copy(update={"artefacts": artefacts})
+
+
+def test_traces_are_in_the_tree(tmp_path: Path) -> None:
+    write_tree([with_traces(phone_result(tmp_path))], tmp_path / "out")
+    for role in ("performance", "accuracy"):
+        found = tmp_path / "out" / TASK / f"log_{role}" / logs.TRACE
+        assert found.read_text() == f"[{role}]\n"
+    page = (tmp_path / "out/TO_FILL_IN.md").read_text()
+    assert logs.TRACE not in page
+    assert f"{TASK}/log_accuracy/{logs.SUMMARY}: it is mandatory, and there is none" in page
+
+
+def test_each_missing_trace_is_named(tmp_path: Path) -> None:
+    write_tree([phone_result(tmp_path)], tmp_path / "out")
+    page = (tmp_path / "out/TO_FILL_IN.md").read_text()
+    for role in ("performance", "accuracy"):
+        assert f"{TASK}/log_{role}/{logs.TRACE}: it is mandatory, and there is none" in page
+
+
+def mixed(folder: Path, facts: Environment, **changes: object) -> list[str]:
+    """Return what the page says of two results of one phone that differ so."""
+    one = phone_result(folder, sweep_id=sweep_of(1, 0))
+    other = phone_result(folder, "edsr", accuracy=34.0, sweep_id=sweep_of(1, 1))
+    update = {"environment": {**other.environment, **facts}, **changes}
+    other = other.model_copy(update=update)
+    write_tree([one, other], folder / "out")
+    page = (folder / "out/TO_FILL_IN.md").read_text()
+    start = "- closed/SUBMITTER/results/Acme_Rocket_9: its results are to have one "
+    return [line.removeprefix(start) for line in page.splitlines() if line.startswith(start)]
+
+
+def sweep_of(number: int, part: int) -> str:
+    """Return the sweep's id of a part in a try of a session."""
+    return f"{Place('v4.0-0a1b2c-1', number, part).name}-01234567"
+
+
+@pytest.mark.parametrize(
+    ("facts", "changes", "said"),
+    [
+        ({}, {}, []),
+        ({}, {"stack": "tflite"}, ["stack, not 2: litert, tflite"]),
+        ({"litert": "2.4.0"}, {}, ["litert, not 2: 2.3.0, 2.4.0"]),
+        ({"fingerprint": "a"}, {}, []),
+        (
+            {},
+            {"sweep_id": sweep_of(2, 1)},
+            ["run of the suite, not 2: suite-v4.0-0a1b2c-1.1, suite-v4.0-0a1b2c-1.2"],
+        ),
+        (
+            {},
+            {"sweep_id": "edsr-v4.0-01234567"},
+            ["run of the suite, not 2: edsr-v4.0-01234567, suite-v4.0-0a1b2c-1.1"],
+        ),
+    ],
+)
+def test_results_of_a_phone_that_are_not_of_one_run_of_the_suite_are_named(
+    facts: Environment, changes: dict[str, object], said: list[str], tmp_path: Path
+) -> None:
+    assert mixed(tmp_path, facts, **changes) == said
 
 
 def test_an_accuracy_below_the_target_is_named(tmp_path: Path) -> None:

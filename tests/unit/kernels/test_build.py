@@ -41,6 +41,19 @@ def test_a_compiler_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_pa
         build.build(tmp_path / "library.so")
 
 
+def test_a_compiler_may_have_arguments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As ccache's: the compiler that it runs is its first one."""
+    compiler = tmp_path / "wrapper"
+    compiler.write_text('#!/bin/sh\necho "got $1" >&2\nexit 1\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", f"{compiler} c++")
+    with pytest.raises(build.NotBuilt, match=r"got c\+\+"):
+        build.build(tmp_path / "library.so")
+    monkeypatch.setenv("CXX", " ")
+    with pytest.raises(build.NotBuilt, match=r"C\+\+ compiler .* is not installed"):
+        build.build(tmp_path / "library.so")
+
+
 def test_an_up_to_date_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert build.main() == 0

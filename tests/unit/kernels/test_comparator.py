@@ -74,6 +74,46 @@ class SteeperOfMany(torch.autograd.Function):
 def steeper_of_many(logits, targets):
     return right(SteeperOfMany.apply(logits), targets)
 
+CUT = {torch.float32: 5e-5, torch.bfloat16: 1e-2}
+
+class OnlyLarge(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, logits):
+        return logits.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * (gradient.abs() > CUT[gradient.dtype] * gradient.abs().max())
+
+def only_large(logits, targets):
+    return right(OnlyLarge.apply(logits), targets)
+
+def only_large_of_many(logits, targets):
+    return (only_large if len(logits) > 4003 else right)(logits, targets)
+
+def exponential(logits, targets):
+    entropy = torch.nn.functional.binary_cross_entropy_with_logits(
+        logits, targets, reduction="none"
+    )
+    alpha = 0.25 * targets + 0.75 * (1 - targets)
+    return (alpha * (1 - torch.exp(-entropy)) ** 2 * entropy).sum()
+
+def logarithmic(logits, targets):
+    of, against = (torch.nn.functional.logsigmoid(x) for x in (logits, -logits))
+    positive = 0.25 * targets * (1 - of.exp()) ** 2 * of
+    return -(positive + 0.75 * (1 - targets) * (1 - against.exp()) ** 2 * against).sum()
+
+def clears_targets(logits, targets):
+    targets.zero_()
+    return right(logits, targets)
+
+def clears_targets_of_many(logits, targets):
+    return (clears_targets if len(logits) > 4003 else right)(logits, targets)
+
+def cuts_logits(logits, targets):
+    logits.data.clamp_(max=-4.0)
+    return right(logits, targets)
+
 def exits(logits, targets):
     sys.exit(0)
 
@@ -84,6 +124,13 @@ def fifth_call(logits, targets):
     calls += 1
     if calls > 4:
         raise RuntimeError("too often\\nfor once")
+    return right(logits, targets)
+
+def fifth_call_adds(logits, targets):
+    global calls
+    calls += 1
+    if calls > 4:
+        logits += 1
     return right(logits, targets)
 """
 
@@ -109,8 +156,7 @@ def case(identity: Identity) -> Case:
 def test_the_same_work_is_done_by_another_function(
     case: Case, identity: Identity, file: Path
 ) -> None:
-    work = comparator_of(case, identity, f"{file}:right")
-    theirs, mine = work(), case.kernel()
+    theirs, mine = comparator_of(case, identity, f"{file}:right").work(), case.kernel()
     assert isinstance(theirs, tuple)
     assert isinstance(mine, tuple)
     # The largest of both dtypes: bf16 sums are rounded to 8 bits at the end.
@@ -136,6 +182,11 @@ def test_the_same_work_is_done_by_another_function(
             f"of {losses.SHAPE}, it does other work: loss: relative error nan",
         ),
         ("steeper_of_many", f"of {losses.SHAPE}, it does other work: gradient: relative error"),
+        ("only_large", "it does other work: gradients of 1e-0"),
+        (
+            "only_large_of_many",
+            f"of {losses.SHAPE}, it does other work: gradients of 1e-0",
+        ),
     ],
 )
 def test_other_work_is_not_compared(
@@ -146,6 +197,31 @@ def test_other_work_is_not_compared(
     assert raised.value.seen.startswith(seen)
     tried = f"compare sigmoid_focal_loss ({identity.dtype}) with {file}:{name}"
     assert raised.value.tried == tried
+
+
+@pytest.mark.parametrize("name", ["exponential", "logarithmic"])
+def test_roundings_of_the_dtype_between_the_steps_are_the_same_work(
+    case: Case, file: Path, name: str
+) -> None:
+    assert case.comparator is not None
+    assert case.comparator(load(f"{file}:{name}")).objections() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [
+        ("clears_targets", ""),
+        ("cuts_logits", ""),
+        ("clears_targets_of_many", f"of {losses.SHAPE}, "),
+    ],
+)
+def test_what_changes_its_inputs_is_not_compared(
+    identity: Identity, file: Path, name: str, of: str
+) -> None:
+    case = sigmoid_focal_loss.case(identity.dtype, losses.SHAPE)
+    with pytest.raises(UserError) as raised:
+        comparator_of(case, identity, f"{file}:{name}")
+    assert raised.value.seen == f"{of}it does other work: it changes its inputs"
 
 
 def test_an_operator_without_a_form_for_others_says_so(file: Path) -> None:
@@ -189,8 +265,23 @@ def test_what_can_not_be_loaded_says_why(file: Path, named: str, seen: str) -> N
 
 def test_what_it_raises_while_it_is_timed_is_one_line(file: Path) -> None:
     """Its first calls are right: of few rows, of all, and the warm-up."""
-    some = torch.zeros(3)
-    named = f"{file}:fifth_call"
+    assert timed(f"{file}:fifth_call", torch.zeros(3)) == (
+        f"cannot compare sigmoid_focal_loss (fp32) with {file}:fifth_call: of 3, it raised "
+        "RuntimeError: too often for once. "
+        "Give a function of logits and targets that returns the sum of all losses."
+    )
+
+
+def test_what_changes_its_inputs_while_it_is_timed_is_refused(file: Path) -> None:
+    assert timed(f"{file}:fifth_call_adds", torch.zeros(3)) == (
+        f"cannot compare sigmoid_focal_loss (fp32) with {file}:fifth_call_adds: of 3, it does "
+        "other work: it changes its inputs. "
+        "Give a function of logits and targets that returns the sum of all losses."
+    )
+
+
+def timed(named: str, some: Tensor) -> str:
+    """Return the error of timing an implementation on a case of three numbers."""
     case = Case(
         shape="3",
         kernel=lambda: (some, some),
@@ -203,21 +294,22 @@ def test_what_it_raises_while_it_is_timed_is_one_line(file: Path) -> None:
     wanted = KernelBench(verb="bench", width=0.5, time_limit_s=0.1, policy="ci", against=named)
     with pytest.raises(UserError) as raised:
         against(wanted, Identity("sigmoid_focal_loss", "fp32", "avx2"), case, named, "seed")
-    assert str(raised.value) == (
-        f"cannot compare sigmoid_focal_loss (fp32) with {named}: of 3, it raised RuntimeError: too "
-        "often for once. Give a function of logits and targets that returns the sum of all losses."
-    )
+    return str(raised.value)
 
 
 def _on(some: Tensor) -> Callable[[Callable[..., object]], Comparator]:
     """Return what makes work of a function: it is called, and the kernel's result returned."""
+    kept = some.clone()
 
     def comparator(theirs: Callable[..., object]) -> Comparator:
         def work() -> tuple[Tensor, Tensor]:
             theirs(some[:, None], some[:, None])
             return some, some
 
-        return Comparator(work, list)
+        def changes() -> list[str]:
+            return [] if torch.equal(some, kept) else ["it changes its inputs"]
+
+        return Comparator(work, list, lambda theirs, mine: [], changes)
 
     return comparator
 

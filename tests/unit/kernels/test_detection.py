@@ -90,6 +90,7 @@ def test_bf16_is_read_as_it_is(variant: str) -> None:
         {"score_threshold": 0.3},
         {"score_threshold": 0.0, "candidates_per_level": 50},
         {"score_threshold": 1.0},
+        {"score_threshold": -1.0, "candidates_per_level": 50},
         {"iou_threshold": 0.1},
         {"iou_threshold": 0.0},
         {"detections": 7},
@@ -99,6 +100,18 @@ def test_bf16_is_read_as_it_is(variant: str) -> None:
 )
 def test_options_are_the_references(variant: str, options: dict[str, float]) -> None:
     assert_same(*both(outputs(-2.0, seed=1), **options))
+
+
+@pytest.mark.parametrize("threshold", [-1.0, 0.0, 1e-40])
+def test_scores_that_round_to_nothing_are_the_references(variant: str, threshold: float) -> None:
+    """Beyond any threshold of logits: these scores are 0, or what torch makes of so small ones."""
+    apart = torch.arange(4.0)[:, None] * 20 + torch.tensor([0.0, 0, 10, 10])
+    logits = torch.tensor([[1.0], [-91.0], [-200.0], [-math.inf]])
+    found, expected = (
+        function(logits, torch.zeros(4, 4), apart, [4], IMAGE, score_threshold=threshold)
+        for function in (detection_postprocess, reference.detection_postprocess)
+    )
+    assert_same(found, expected)
 
 
 def test_nan_and_infinite_offsets_are_the_references(variant: str) -> None:

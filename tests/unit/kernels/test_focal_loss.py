@@ -216,6 +216,21 @@ def test_labels_of_other_integers(variant: str, label: torch.dtype) -> None:
         assert use(logits, labels.to(label)) == use(logits, labels)
 
 
+@pytest.mark.parametrize("label", [torch.int64, torch.int32, torch.int16, torch.uint8])
+def test_class_255_is_not_ignored(variant: str, label: torch.dtype) -> None:
+    """In uint8, it is what -1 becomes."""
+    logits, labels = random(20, 300), torch.arange(20) + 236
+    for use in (sigmoid_focal_loss_from_labels, reference.sigmoid_focal_loss_from_labels):
+        found = use(logits, labels.to(label), reduction="mean")
+        close(found, true_loss(logits, torch.eye(300)[labels]).mean(), 1e-6)
+
+
+def test_labels_of_another_device_are_never_read(variant: str) -> None:
+    logits, labels = random(4, 3), torch.zeros(4, dtype=torch.int64, device="meta")
+    with pytest.raises(NotImplementedError, match="meta"):
+        sigmoid_focal_loss_from_labels(logits, labels)
+
+
 def test_background_and_ignored_can_have_other_labels(variant: str) -> None:
     logits, labels = random(50, 6), some_labels(50, 6)
     renamed = labels.masked_fill(labels == -1, -2).masked_fill(labels == 6, -1)

@@ -135,6 +135,31 @@ def test_a_scale_that_learns_runs_in_plain_torch() -> None:
     assert scale.grad is not None
 
 
+@pytest.mark.parametrize("side", ["scale", "shift"])
+def test_channels_of_another_device_are_never_read(variant: str, side: str) -> None:
+    x, devices = random(2, 3), ("meta", "cpu") if side == "scale" else ("cpu", "meta")
+    scale, shift = (torch.ones(3, device=device) for device in devices)
+    try:
+        y = frozen_batch_norm(x, scale, shift)
+    except RuntimeError:  # what torch says of two devices is torch's
+        return
+    assert y.device.type == "meta"
+
+
+@pytest.mark.parametrize("dtypes", [DTYPES, DTYPES[::-1]])
+def test_mixed_dtypes_are_added_in_fp32_and_keep_the_dtype_of_x(
+    variant: str, dtypes: list[torch.dtype]
+) -> None:
+    x, residual = random(2, 3, 40).to(dtypes[0]), random(2, 3, 40, seed=3).to(dtypes[1])
+    scale, shift = random(3, seed=1), random(3, seed=2)
+    exact = x.double() * scale.double()[:, None] + shift.double()[:, None] + residual.double()
+    for norm in (frozen_batch_norm, reference.frozen_batch_norm):
+        y = norm(x, scale, shift, residual)
+        assert y.dtype == x.dtype
+        # One rounding to x's dtype; what is left where terms cancel is a matter of their size.
+        close(y, exact, 2**-8 if x.dtype == torch.bfloat16 else 3e-7, 1e-6)
+
+
 def test_shapes_that_do_not_fit_are_refused() -> None:
     x, of_channels = torch.zeros(2, 3, 4, 4), torch.zeros(3)
     for other in (2, 1):

@@ -69,6 +69,8 @@ def test_a_library_of_other_sources_is_refused(
     monkeypatch.setattr(build, "digest", lambda: "0" * 16)
     with pytest.raises(KernelsUnusable, match="older than its sources"):
         choose("", copy)
+    plain = choose(REFERENCE, copy)
+    assert (plain.variant, plain.supported) == (REFERENCE, (REFERENCE,))
 
 
 def test_every_signature_is_exported(variant: str) -> None:

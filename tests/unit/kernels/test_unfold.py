@@ -65,8 +65,29 @@ def test_fold_is_the_adjoint(variant: str, dtype: torch.dtype) -> None:
     x = torch.zeros(1, 6, 2, dtype=torch.float64, requires_grad=True)
     unfolded = reference.unfold_maps(x, [(2, 3)])
     (wanted,) = torch.autograd.grad(unfolded, x, neighbours.double())
-    found = fold_maps(neighbours, [(2, 3)])
-    assert found.dtype == dtype
+    rtol = 2**-8 if dtype == torch.bfloat16 else 0
+    for fold in (fold_maps, reference.fold_maps):
+        found = fold(neighbours, [(2, 3)])
+        assert found.dtype == dtype
+        torch.testing.assert_close(found.double(), wanted, rtol=rtol, atol=3e-6)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.float64])
+def test_the_definition_of_fold_is_nine_sums_and_no_forward_pass(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A baseline that makes neighbours, only to differentiate them, does the work twice."""
+
+    def fails(*_: object) -> Tensor:
+        raise AssertionError("it makes neighbours")
+
+    x = torch.zeros(2, 21, 3, dtype=torch.float64, requires_grad=True)
+    maps = [(3, 5), (1, 4), (2, 1)]
+    neighbours = random(2, 21, 9, 3, dtype=dtype)
+    unfolded = reference.unfold_maps(x, maps)
+    (wanted,) = torch.autograd.grad(unfolded, x, neighbours.double())
+    monkeypatch.setattr(reference, "unfold_maps", fails)
+    found = reference.fold_maps(neighbours, maps)
     rtol = 2**-8 if dtype == torch.bfloat16 else 0
     torch.testing.assert_close(found.double(), wanted, rtol=rtol, atol=3e-6)
 
@@ -124,8 +145,10 @@ def test_shapes_that_do_not_fit_are_refused(variant: str) -> None:
     for x in (torch.zeros(1, 5, 3), torch.zeros(6, 3), torch.zeros(1, 5, 3, dtype=torch.float64)):
         with pytest.raises(ValueError, match=r"expected \[B, 6, C\], 6 cells"):
             unfold_maps(x, [(2, 3)])
-    with pytest.raises(ValueError, match="expected"):
+    with pytest.raises(ValueError, match="no side below 0"):
         unfold_maps(torch.zeros(1, 6, 3), [(-2, -3)])
+    with pytest.raises(ValueError, match="no side below 0"):
+        fold_maps(torch.zeros(1, 6, 9, 3), [(-2, -3)])
     for sizes in ([(2, 3)], [(1, 1)]):
         with pytest.raises(ValueError, match=r"expected \[B, \d, 9, C\]"):
             fold_maps(torch.zeros(1, 5, 9, 3), sizes)

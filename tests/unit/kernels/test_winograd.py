@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.library import opcheck
 
+from kernels.bench.case import DTYPES as DTYPE
+from kernels.bench.winograd_convolution import ERROR
 from kernels.common.maps import call_on_maps
 from kernels.op import call
 from kernels.ops.winograd_convolution import winograd_convolution
@@ -22,9 +24,7 @@ MAPS = [
     [(1, 6)],
     [(2, 2), (0, 3), (1, 9)],
 ]
-DTYPES = {torch.float32: 2e-5, torch.bfloat16: 3e-2}
-"""Largest error, relative to the largest value: of fp32's 24 bits, the transforms for 4x4 outputs
-cost about four beside the sum's; of bf16's 8, those for 2x2 cost one, and products are rounded."""
+DTYPES = {DTYPE[name]: bound for name, bound in ERROR.items()}
 Convolution = Callable[..., Tensor]
 
 

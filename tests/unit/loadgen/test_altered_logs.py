@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from controller.contracts.records import StoredResult
 from controller.loadgen.checks import Check, Verdict
 from controller.loadgen.logs import ACCURACY, DETAIL, SUMMARY, TRACE
 from controller.loadgen.rule_checks import round_of
 from controller.loadgen.run_logs import read_run
+from controller.loadgen.stored_checks import stored_checks
 from controller.loadgen.verifying import verify
 from tests.support.altered_logs import (
     RECORDED,
@@ -25,6 +27,7 @@ from tests.support.altered_logs import (
     times,
     worded,
 )
+from tests.support.audits import original_result
 
 ALL = ("detail", "summary", "both")
 SS, MS, OFF, SERVER, LATE = (
@@ -297,3 +300,25 @@ def test_a_result_that_only_the_summary_has_is_named(key: str, tmp_path: Path) -
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(line for line in lines if f'"{key}"' not in line))
     assert key in differing(path.parent)
+
+
+@pytest.mark.parametrize("name", [SS, OFF])
+def test_an_error_in_the_log_of_a_valid_result_is_named(name: str, tmp_path: Path) -> None:
+    """LoadGen calls such a run VALID; the rules don't."""
+    folder = copied(name, tmp_path)
+    result = original_result(name)
+    (found,) = validity_checks(result, folder)
+    assert found.verdict is Verdict.SAME
+    alter(folder / DETAIL, r'"generated_query_duration", .*"is_error": (?P<value>false)', flag)
+    (found,) = validity_checks(result, folder)
+    assert (found.verdict, found.recomputed) == (Verdict.DIFFERS, "at best INVALID")
+    assert ": LoadGen: " in found.by
+
+
+def validity_checks(result: StoredResult, folder: Path) -> list[Check]:
+    found = stored_checks(result, read_run(folder), folder)
+    return [check for check in found if check.figure == "validity"]
+
+
+def flag(_: str) -> str:
+    return "true"

@@ -134,7 +134,7 @@ def test_honest_systems_are_refused_in_at_most_one_of_forty_drawn_audits() -> No
 
 class TestClaim:
     def claim(self, check: AuditCheck, *ms: float, scenario: str = "single_stream") -> AuditFinding:
-        tries = [tried(check, noisy((each,), 200)) for each in ms]
+        tries = [tried(check, noisy((each,), 200, noise=0.001)) for each in ms]
         return by_name(findings_of(check, original_result(scenario), tries))["claim"]
 
     @pytest.mark.parametrize("check", AuditCheck)
@@ -146,6 +146,23 @@ class TestClaim:
         refused = self.claim(check, 9.0, 9.1, 9.2, scenario=scenario)
         assert refused.verdict is REFUSED
         assert refused.why.startswith("refused: the original's speed is not reached again: ")
+
+    def test_a_tail_is_slower_than_the_claimed_percentile(self) -> None:
+        """Every fifth ordinary answer takes three times as long; the median is the original's."""
+        pattern = (1, 1) * 4 + (3, 3)
+        tries = [tried(RANDOM, noisy(pattern, 400, noise=0.001)) for _ in range(3)]
+        found = by_name(findings_of(RANDOM, original_result(), tries))["claim"]
+        assert found.verdict is REFUSED, found.why
+        assert "answers take 3.00×" in found.why
+
+    @pytest.mark.parametrize("scenario", ["single_stream", "offline"])
+    @pytest.mark.parametrize(("reached", "verdict"), [(0.951, PASSES), (0.949, REFUSED)])
+    def test_95_percent_of_the_claim_is_enough(
+        self, reached: float, verdict: AuditVerdict, scenario: str
+    ) -> None:
+        tries = [tried(RANDOM, [0.001 / reached] * 400)] * 3
+        found = by_name(findings_of(RANDOM, original_result(scenario), tries))["claim"]
+        assert found.verdict is verdict, found.why
 
     def test_one_try_resolves_no_claim(self) -> None:
         assert self.claim(CACHE, 1.0).verdict is UNRESOLVED

@@ -108,6 +108,16 @@ def test_too_few_queries_of_a_loadgen_that_does_not_count_them_are_named() -> No
     )
 
 
+@pytest.mark.parametrize("name", ["valid", "offline"])
+def test_an_error_that_loadgen_logged_makes_a_run_invalid_whatever_its_verdict(name: str) -> None:
+    values = detail(name).values
+    assert values["result_validity"] == "VALID"
+    error = "QuerySamplesComplete: a sample was completed twice."
+    assert logs.objections(DetailLog(values, (error,))) == (f"LoadGen: {error}",)
+    assert logs.objections(DetailLog(values, (LONGEST, error))) == (f"LoadGen: {error}",)
+    assert logs.objections(DetailLog(values, (LONGEST,))) == ()
+
+
 def test_an_invalid_run_never_goes_without_a_reason() -> None:
     values = {**detail("valid").values, "result_validity": "INVALID"}
     assert logs.objections(DetailLog(values, ())) == ("LoadGen says INVALID: it gives no reason",)

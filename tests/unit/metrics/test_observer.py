@@ -8,6 +8,7 @@ from prometheus_client.samples import Sample
 
 from controller.contracts.result import Blame, Validity
 from controller.metrics import names
+from controller.metrics.farm_metrics import FarmMetrics
 from controller.metrics.observer import ENDINGS, Observer
 from tests.support import builders
 from tests.support.exposition import counted
@@ -97,6 +98,30 @@ def test_a_duration_has_an_exemplar_that_names_its_run(box: FarmBox, observer: O
     assert sample.exemplar
     assert sample.exemplar.labels == {"run_id": job.ref.run_id}
     assert sample.exemplar.value == 7.0
+
+
+def test_a_duration_is_exported_before_its_first_run_has_ended(
+    box: FarmBox, observer: Observer
+) -> None:
+    """Prometheus sees no increase in a series that begins with its first observation."""
+    box.submit(builders.sweep(repeats=2))  # one starts at once, the other waits
+    observer.expect(box.farm.state().open_runs)
+    found = samples(observer, names.RUN_SECONDS)
+    labels = {"workload": "resnet", "stack": "torch", "scenario": "training"}
+    assert [(s.labels, s.value) for s in found if s.name.endswith("_count")] == [(labels, 0.0)]
+    (job,) = box.ask().run
+    box.clock.now += 7
+    box.report(job.ref, builders.result())
+    observer.expect(box.farm.state().open_runs)
+    found = samples(observer, names.RUN_SECONDS)
+    assert [s.value for s in found if s.name.endswith("_count")] == [1.0]
+
+
+def test_a_scrape_expects_what_waits(box: FarmBox) -> None:
+    box.submit(builders.sweep(repeats=2))
+    exposed = FarmMetrics(builders.catalog(), []).expose(box.farm.state()).counted
+    labels = {"workload": "resnet", "stack": "torch", "scenario": "training"}
+    assert exposed.get_sample_value(f"{names.RUN_SECONDS}_count", labels) == 0.0
 
 
 def test_dispatch_is_the_wait_of_each_attempt(box: FarmBox, observer: Observer) -> None:

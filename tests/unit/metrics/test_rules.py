@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from prometheus_client.exposition import generate_latest
 
+from controller.contracts.policy import Status, load_policy
+from controller.dashboards.files import built_dashboards
+from controller.dashboards.queries import questions_of
 from controller.metrics.exporter import Exposition
 from controller.metrics.families import gauge_text
-from controller.metrics.names import Metric, all_metrics
+from controller.metrics.names import (
+    DEVICE_THERMAL_STATUS,
+    THROTTLES_FROM,
+    Metric,
+    all_metrics,
+)
 from controller.metrics.prometheus_config import Intervals, http_discovery, prometheus_files
 from controller.metrics.rules import ALERTS, RECORDED, Alert
 from controller.runtime.prometheus import write_files
@@ -64,6 +73,22 @@ def test_every_alert_is_seen_to_fire_and_to_stay_silent(alert: Alert) -> None:
 def test_every_recording_rule_is_seen_to_record(metric: Metric) -> None:
     text = (DEPLOYED / "tests/recording_rules_test.yml").read_text()
     assert f"labels: '{metric}{{" in text
+
+
+def test_a_phone_throttles_for_the_alert_as_for_the_dashboards() -> None:
+    (alert,) = (alert for alert in ALERTS if alert.name == "DeviceThrottling")
+    throttles = f"{DEVICE_THERMAL_STATUS} >= {THROTTLES_FROM}"
+    assert alert.expr == throttles
+    for board in built_dashboards():
+        asked = [question.promql for question in questions_of(board)]
+        limits = [re.findall(r"[<>]=? ?\d+", one) for one in asked if "thermal_status" in one]
+        assert all(found in ([], [f">= {THROTTLES_FROM}"]) for found in limits), board["title"]
+
+
+def test_phones_throttle_from_the_status_that_policy_lab_refuses() -> None:
+    limits = load_policy("lab").throttled
+    assert limits
+    assert get_args(Status)[THROTTLES_FROM] == limits.thermal_status == "MODERATE"
 
 
 def test_every_alert_has_a_runbook() -> None:

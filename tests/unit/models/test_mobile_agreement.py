@@ -163,7 +163,8 @@ def test_accuracy_difference_and_agreement(
 def test_a_reference_of_other_samples_is_refused(
     tmp_path: Path, cut: Callable[[list[int]], list[int]]
 ) -> None:
-    with pytest.raises(DatasetUnusable, match=r"accuracy run answered (19|21) of 20 samples"):
+    seen = "accuracy run answered (19 of 20 samples|samples that there are not: 1, such as 20)"
+    with pytest.raises(DatasetUnusable, match=seen):
         beside(tmp_path, TRUE, cut(TRUE[:20]))
 
 

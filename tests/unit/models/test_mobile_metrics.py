@@ -311,6 +311,14 @@ def test_psnr_of_a_large_image_is_the_app_s() -> None:
     assert scores(Upscaled(), [given], [true])["PSNR"] == pytest.approx(32.524597, abs=2e-6)
 
 
+def test_an_image_equal_to_its_truth_is_named() -> None:
+    """The reference caps nothing: one such image makes the mean infinite."""
+    true = np.full((2, 2, 3), 100, np.uint8)
+    answers = {4: (true + 5).tobytes(), 7: true.tobytes()}
+    with pytest.raises(DatasetUnusable, match="PSNR of image 7: it is equal to its true image"):
+        score(Upscaled(), answers, [true] * 8)
+
+
 def test_an_answer_of_another_size_is_refused() -> None:
     with pytest.raises(DatasetUnusable, match="cannot score outputs of kind upscaled"):
         scores(Upscaled(), [np.zeros(5, np.uint8)], [np.zeros((2, 2, 3), np.uint8)])
@@ -323,3 +331,17 @@ def test_answers_are_read_line_by_line(tmp_path: Path) -> None:
     found = read_answers(log, 4)
     assert found.by_sample == dict.fromkeys(range(3), b"\n\0")
     assert found.objections == ("accuracy run answered 3 of 4 samples",)
+
+
+@pytest.mark.parametrize("other", [-1, 3, 2**63])
+def test_an_answer_to_a_sample_that_there_is_not_is_refused(other: int, tmp_path: Path) -> None:
+    """It does not stand for the missing sample 1, and no index from the end does."""
+    log = tmp_path / "log.json"
+    entries = [{"seq_id": n, "qsl_idx": of, "data": "0A00"} for n, of in enumerate((0, other, 2))]
+    log.write_text("[\n" + ",\n".join(json.dumps(e) for e in entries) + "\n]\n")
+    found = read_answers(log, 3)
+    assert sorted(found.by_sample) == [0, 2]
+    assert found.objections == (
+        f"accuracy run answered samples that there are not: 1, such as {other}",
+        "accuracy run answered 2 of 3 samples",
+    )

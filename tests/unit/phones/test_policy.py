@@ -121,6 +121,25 @@ def test_other_facts_as_a_shell_prints_them() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("said", "percent", "kept"),
+    [
+        ("current_ua: 9999", None, {}),
+        ("current_ua: -10000", None, {"battery_current_ua": -10_000}),
+        ("charge_uah: 2100", 50, {}),
+        ("charge_uah: 2100", None, {}),
+        ("charge_uah: 2100000000", None, {}),
+        ("charge_uah: 100000", None, {"battery_charge_uah": 100_000}),
+        ("charge_uah: 45000", 1, {"battery_charge_uah": 45_000}),
+        ("charge_uah: 16000000", 50, {}),
+    ],
+)
+def test_a_battery_has_no_current_or_charge_in_another_unit(
+    said: str, percent: float | None, kept: dict[str, Scalar]
+) -> None:
+    assert other_facts(said, None, percent) == kept
+
+
 class Bench:
     async def run(self, spec: WorkerSpec, on_progress: object) -> Outcome:
         return builders.result()

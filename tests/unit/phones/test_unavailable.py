@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+from pydantic import ValidationError
+
 from agents.phones.recovery.unavailable import UnavailablePhones
 from agents.remotes.adb.addresses import HostPort
 from agents.remotes.adb.connections import Route
 from agents.remotes.remote import FaultKind
+from controller.contracts.device import ABSENCE_CHARACTERS, AbsentDevice, DeviceState
 
 WAY = Route(HostPort("127.0.0.1", 5037), "s")
 
@@ -67,3 +71,14 @@ def test_what_a_way_leads_to_now_goes_before_what_it_led_to() -> None:
     unavailable.came(WAY, "phone-2")
     unavailable.knows(WAY, "phone-1")
     assert unavailable.device_of(WAY) == "phone-2"
+
+
+def test_a_reason_without_end_is_cut_and_told() -> None:
+    unavailable = UnavailablePhones()
+    unavailable.came(WAY, "phone-1")
+    assert unavailable.did(WAY, "x" * 100_000, "hung")
+    ((_, why),) = told(unavailable)
+    assert why.startswith("hung; xxx")
+    assert len(why) == ABSENCE_CHARACTERS
+    with pytest.raises(ValidationError):
+        AbsentDevice(device_id="phone-1", state=DeviceState.OFFLINE, why=why + "x")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
+import os
 import stat
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from controller.platform import atomic
-from controller.platform.atomic import replacing, replacing_folder, write_private
+from controller.platform.atomic import replacing, replacing_folder, sync_folder, write_private
+from tests.support.syncs import spied_syncs
 
 
 def test_a_file_is_replaced_when_the_block_ends(tmp_path: Path) -> None:
@@ -51,6 +54,26 @@ def test_a_private_file_is_so_whoever_could_read_the_old_one(tmp_path: Path) -> 
     path.touch(mode=0o644)
     write_private(path, "content")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_private_file_and_its_name_are_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = spied_syncs(monkeypatch)
+    write_private(tmp_path / "file", "content")
+    assert synced == [len("content"), tmp_path]
+
+
+@pytest.mark.parametrize(("number", "told"), [(errno.EINVAL, False), (errno.EIO, True)])
+def test_a_folder_that_cannot_be_synced_is_told_unless_its_file_system_syncs_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, told: bool
+) -> None:
+    def failing(_: int) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(OSError, match="no") if told else nullcontext():
+        sync_folder(tmp_path)
 
 
 def _folder(path: Path, content: str) -> Path:

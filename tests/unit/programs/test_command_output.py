@@ -333,9 +333,38 @@ def test_an_optional_figure_may_be_missing() -> None:
     assert list(measured(command(figures=figures), lambda _: "t=1")) == ["latency"]
 
 
-def test_the_end_of_an_endless_output_is_read() -> None:
-    text = "noise\n" * 3_000_000 + "time: 2 ms\n"
-    assert measured(command(), lambda _: text)["latency"].value == pytest.approx(0.002)
+def test_all_of_a_long_output_is_read() -> None:
+    noise = f"{'x' * 99}\n" * 100_000
+    text = f"{noise}time: 3 ms\n{noise}time: 2 ms\n"
+    every = {"unit": "s", "pattern": r"time: (?P<value>\S+) ms", "select": "all"}
+    of = command(figures={"latency": every}, invalid=["time: 3"])
+    assert measured(of, lambda _: text)["latency"].samples == (3.0, 2.0)
+    assert objections_in(of, text) == ("the program printed: time: 3 ms",)
+    with pytest.raises(WorkerFault, match="matches 2 values"):
+        measured(command(), lambda _: text)
+
+
+def test_a_long_line_is_read_to_its_end() -> None:
+    text = f"{'x' * 4090} t=123456\n"
+    assert measured(command(figures={"latency": ONE}), lambda _: text)["latency"].value == 123456
+
+
+@pytest.mark.parametrize(
+    "before",
+    ['"name, t\n', 'say "a,b\n"\n', f"{'x' * 200_000}\n"],
+    ids=["unclosed quote", "closed quote", "long cell"],
+)
+def test_lines_before_a_csv_table_are_no_part_of_it(before: str) -> None:
+    text = f'{before}name,t\na,1\n"b,c",3\n'
+    found = measured(command(figures={"latency": {**CSV, "select": "all"}}), lambda _: text)
+    assert found["latency"].samples == (1.0, 3.0)
+
+
+@pytest.mark.parametrize("row", ['"a,1', 'a,"1', f"{'x' * 200_000},1"])
+def test_a_row_that_is_no_csv_is_refused(row: str) -> None:
+    of = command(figures={"latency": {**CSV, "select": "all"}})
+    with pytest.raises(WorkerFault, match="cannot read figure latency: a line after csv heading"):
+        measured(of, lambda _: f"name,t\nb,2\n{row}\nc,3\n")
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,18 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
+from agents.remotes.adb.sync import Budget
 from agents.remotes.child import UNKNOWN_STATUS
+from agents.remotes.host_files import copy_tree
 from agents.remotes.local import LocalRemote
-from agents.remotes.remote import KILLED
+from agents.remotes.remote import KILLED, FaultKind, RemoteFault
 from tests.support.memory_limit import limited_memory
 from tests.support.processes import OWNER
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, until
 
 ROOT = Path(__file__).parents[3]
 LIMIT_BYTES = 64 << 20
@@ -64,6 +66,40 @@ async def test_what_a_program_used_is_its_own(tmp_path: Path, code: str, own: bo
     assert ended.beside is not None
     assert (ended.beside.own_s >= BURNING_S) is own
     assert ended.beside.own_s < 2 * BURNING_S
+
+
+@pytest.mark.parametrize("budget", [{"bytes_left": 2}, {"files_left": 2}])
+async def test_what_is_pulled_has_a_budget(tmp_path: Path, budget: dict[str, int]) -> None:
+    left = tmp_path / "left"
+    left.mkdir()
+    for name in ("one", "two", "three"):
+        (left / name).write_text("x")
+    (tmp_path / "pulled").mkdir()
+    with pytest.raises(RemoteFault) as caught:
+        await copy_tree(left, tmp_path / "pulled" / "left", Budget("host-1", **budget))
+    assert (caught.value.place, caught.value.kind) == ("host-1", FaultKind.TOO_MUCH_OUTPUT)
+    assert len(list((tmp_path / "pulled" / "left").iterdir())) == 2
+
+
+async def test_a_pull_ends_when_it_is_cancelled(tmp_path: Path) -> None:
+    left, pulled = tmp_path / "left", tmp_path / "pulled"
+    left.mkdir()
+    with (left / "big").open("wb") as file:
+        file.truncate(256 << 20)
+    pull = asyncio.create_task(LocalRemote.of(tmp_path, OWNER).pull(PurePosixPath(left), pulled))
+    await until(lambda: any(p.stat().st_size for p in pulled.glob("*")), "it has begun")
+    pull.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await pull
+    assert list(pulled.iterdir()) == []
+
+
+async def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "left").mkdir()
+    os.mkfifo(tmp_path / "left" / "pipe")
+    remote = LocalRemote.of(tmp_path, OWNER)
+    with pytest.raises(RemoteFault, match=r"left/pipe: not a regular file"):
+        await remote.pull(PurePosixPath(tmp_path / "left"), tmp_path / "pulled")
 
 
 async def test_what_a_program_used_is_unknown_if_another_has_waited_for_it(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from agents.remotes.outputs import Lines
 from agents.remotes.tree import Tree, TreeInvalid, differences, listing_of_folder
 from tests.support.remotes import make_folder
+from tests.support.syncs import spied_syncs
 
 
 def tar_of(path: Path, *members: tarfile.TarInfo) -> Path:
@@ -117,6 +118,37 @@ def test_differences_are_named() -> None:
     found = {"a": "file 1", "b": "program 2", "d": "file 4"}
     assert differences(wanted, found) == ["b: program 2", "c: missing", "d: file 4"]
     assert differences(wanted, dict(wanted)) == []
+
+
+def test_differences_in_odd_names_are_told_in_printable_ones() -> None:
+    found = {os.fsdecode(b"gr\xfc\xc3\xbc"): "link two\nlines"}
+    assert differences({}, found) == [r"gr\udcfcü: link two\nlines"]
+
+
+@pytest.mark.parametrize("left_bytes", [0, 512, 700, 6000])
+def test_a_kept_tar_that_lost_its_end_is_packed_again(tmp_path: Path, left_bytes: int) -> None:
+    """As a power cut leaves one whose content was never written."""
+    folder = make_folder(tmp_path / "tree", 5000)
+    kept = Tree.of(folder, tmp_path / "archives")
+    os.truncate(kept.archive, left_bytes)
+    assert Tree.of(folder, tmp_path / "archives") == kept
+    kept.unpack(tmp_path / "unpacked")
+    assert listing_of_folder(tmp_path / "unpacked") == kept.listing
+
+
+def test_a_kept_tar_is_used_again(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "tree", 5000)
+    first = Tree.of(folder, tmp_path / "archives").archive.stat()
+    again = Tree.of(folder, tmp_path / "archives").archive.stat()
+    assert (first.st_ino, first.st_mtime_ns) == (again.st_ino, again.st_mtime_ns)
+
+
+def test_a_tar_is_on_disk_before_it_counts_as_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = spied_syncs(monkeypatch)
+    tree = Tree.of(make_folder(tmp_path / "tree", 5000), tmp_path / "archives")
+    assert synced == [tree.archive_bytes, tree.archive.parent]
 
 
 def test_lines() -> None:

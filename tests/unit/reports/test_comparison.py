@@ -216,6 +216,20 @@ def test_separate_runs_are_compared_by_their_medians() -> None:
     assert compare_runs(ours[:1], theirs, "step_time", CATALOG).ratio_low is None
 
 
+def test_runs_that_have_no_speed_are_not_compared() -> None:
+    scored = stored(run_id="scored").model_copy(update={"metrics": {}})
+    for ours, theirs in (([stored()], [scored]), ([scored], [stored()])):
+        with pytest.raises(UserError, match=r"run scored has no step_time"):
+            compare_runs(ours, theirs, "step_time", CATALOG)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0])
+def test_a_value_that_is_not_positive_has_no_ratio(seconds: float) -> None:
+    for ours, theirs in (([stored(seconds)], [stored()]), ([stored()], [stored(seconds)])):
+        with pytest.raises(UserError, match=r"step_time of side [AB]: a value is not positive"):
+            compare_runs(ours, theirs, "step_time", CATALOG)
+
+
 def test_interleaved_results_are_preferred_and_only_valid_ones_taken() -> None:
     alone = [stored(1.0), stored(0.5, precision="bf16")]
     loud = paired().model_copy(update={"validity": Validity.INVALID})

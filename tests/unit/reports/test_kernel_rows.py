@@ -38,27 +38,8 @@ def measured(
     validity: Validity | None = None,
 ) -> KernelRow:
     """Return a row of twelve pairs that agree to 1 %, some hours after noon."""
-    ratios = tuple(ratio * (1 + (n % 3 - 1) / 100) for n in range(12))
-    draw = KernelDraw(
-        measured_at=NOON + timedelta(hours=hour),
-        ratios=ratios,
-        ratio=ratio,
-        copy_gbps=copy_gbps,
-        matmul_gflops=80.0,
-        validity=validity or (Validity.DISTURBED if reasons else Validity.VALID),
-        reasons=reasons,
-    )
-    own: dict[str, object] = {
-        "op": "focal",
-        "dtype": "bf16",
-        "shape": "s",
-        "variant": "avx512",
-        "baseline": "eager",
+    figures: dict[str, object] = {
         "ratio": ratio,
-        "ratio_low": 0.99 * ratio,
-        "ratio_high": 1.01 * ratio,
-        "pairs": 12,
-        "bytes": 10**9,
         "gbps": 8.0,
         "copy_gbps": copy_gbps,
         "baseline_gbps": 0.3,
@@ -67,17 +48,37 @@ def measured(
         "p50_s": 0.2,
         "p80_s": 0.3,
         "baseline_p20_s": 3.0,
-        "baseline_p50_s": 4.0,
+        "baseline_p50_s": 6.0 / ratio,
         "baseline_p80_s": 5.0,
         "memory_bytes": 5,
         "baseline_memory_bytes": 50,
         "memory_share": 0.5,
+    }
+    of_draw = {
+        "measured_at": NOON + timedelta(hours=hour),
+        "ratios": tuple(ratio * (1 + (n % 3 - 1) / 100) for n in range(12)),
+        "validity": validity or (Validity.DISTURBED if reasons else Validity.VALID),
+        "reasons": reasons,
+    }
+    own: dict[str, object] = {
+        "op": "focal",
+        "dtype": "bf16",
+        "shape": "s",
+        "variant": "avx512",
+        "library": "0123456789abcdef",
+        "baseline": "eager",
+        "baseline_digest": None,
+        "ratio_low": 0.99 * ratio,
+        "ratio_high": 1.01 * ratio,
+        "pairs": 12,
+        "bytes": 10**9,
         "threads": 2,
         "torch": "2.13",
         "malloc": "",
         "cpu": "Xeon",
-        "draws": (draw,),
+        "draws": (KernelDraw.model_validate(figures | of_draw),),
     }
+    own |= figures
     return KernelRow.model_validate(own | (changes or {}))
 
 
@@ -135,6 +136,8 @@ def test_a_speed_up_has_the_places_that_its_interval_deserves(
         {"baseline": "compile"},
         {"op": "nms"},
         {"direction": "backward"},
+        {"library": "fedcba9876543210"},
+        {"baseline_digest": "fedcba9876543210"},
     ],
 )
 def test_only_measurements_of_the_same_are_draws_of_one(other: dict[str, object]) -> None:
@@ -152,6 +155,23 @@ def test_earlier_draws_are_added_and_none_counts_twice() -> None:
     (again,), _ = with_earlier([now], [row, before])
     assert again.draws == row.draws
     assert with_earlier([now], []) == ([now], 0)
+
+
+def test_a_file_of_several_draws_weighs_no_more_than_its_draws() -> None:
+    """Else the medians are those over files, and a draw in two of them counts twice."""
+    draws = [measured(ratio, hour, ratio) for hour, ratio in enumerate((10.0, 20.0, 40.0, 60.0))]
+    (file,) = combined(draws[:3])
+    (row,), _ = with_earlier(draws[3:], [file, draws[0]])
+    assert row.copy_gbps == 30.0
+    assert row.baseline_p50_s == pytest.approx((6 / 20 + 6 / 40) / 2)
+    (alone,) = combined(draws)
+    assert row == alone
+
+
+def test_a_row_without_the_librarys_hash_is_not_read() -> None:
+    older = measured(31.0).model_dump(mode="json", exclude={"library"})
+    with pytest.raises(ValueError, match=r"library\n *Field required"):
+        KernelRow.model_validate(older)
 
 
 @CHOICES

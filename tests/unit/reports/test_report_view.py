@@ -87,6 +87,21 @@ def test_a_tie_of_three_counts_the_third() -> None:
     assert "; 1 more can't be told from the first either" in only(view).verdicts[0]
 
 
+@pytest.mark.parametrize("third", [((0.7, 0.7), (1.6, 1.6)), ((1.02, 1.02),)])
+def test_none_is_best_while_a_later_row_can_not_be_told_from_it(
+    third: tuple[tuple[float, ...], ...],
+) -> None:
+    """Its runs differ much, or there is only one."""
+    view = view_of([*repeats("a", *twice(1.0)), *repeats("b", *twice(1.01)), *repeats("c", *third)])
+    ranking = only(view)
+    assert [row.device.id for row in ranking.rows] == ["a", "b", "c"]
+    (verdict,) = ranking.verdicts
+    assert verdict == (
+        "a comes first: step time 1.000 s, 1.01× [1.01, 1.01] as fast as the next, b; "
+        "1 more can't be told from the first."
+    )
+
+
 def test_rows_that_are_alike_are_equal_and_not_merely_undecided() -> None:
     steady = (tuple(1 + n / 1000 for n in range(8)),) * 3
     view = view_of([*repeats("a", *steady), *repeats("b", *steady)])

@@ -15,10 +15,19 @@ from controller.contracts.result import Measurement, Validity
 from controller.contracts.units import Unit
 from controller.reports.figures import shown
 from controller.reports.groups import NoRatio
+from controller.reports.html.report import report_html
 from controller.reports.layout import Column, Kind, draw, shortened
 from controller.reports.summary import CellSummary, summaries_of, summarise, troubles_of
 from controller.reports.summary_table import summary_lines
-from tests.support.sweep_examples import catalog, repeats, result, trained
+from controller.reports.views.sweep import sweep_view
+from tests.support.sweep_examples import (
+    MADE,
+    SweepExample,
+    catalog,
+    repeats,
+    result,
+    trained,
+)
 from tests.support.table_examples import (
     KEPT,
     WIDTHS,
@@ -210,6 +219,20 @@ def test_a_name_cannot_steer_the_terminal_and_a_mark_is_never_shortened() -> Non
     text = "\n".join(draw(columns, 40).lines)
     assert "\x1b" not in text
     assert "(virtual)" in text
+
+
+@pytest.mark.parametrize(("others", "said"), [(9, False), (10, True)])
+def test_many_ratios_are_said_to_be_wrong_now_and_then(others: int, said: bool) -> None:
+    found = [
+        one for n in range(others + 1) for one in repeats("a", (1.0,), (1.1,), knobs={"threads": n})
+    ]
+    summary = summarise(found, [], {"threads": 0}, catalog())
+    note = "each ratio's interval is 95 % by itself: of 20, expect one that does not hold the truth"
+    assert (note in summary_lines(summary.rankings, 140, "all")) is said
+    html = report_html(
+        sweep_view(SweepExample(baseline={"threads": 0}).data(found, []), catalog(), MADE)
+    )
+    assert (note.removeprefix("each ratio's ") in html) is said
 
 
 @pytest.mark.parametrize("values", [(0.0, 1.0), (1.0, 0.0), (0.0, 0.0)])

@@ -15,6 +15,7 @@ from controller.contracts.records import StoredResult
 from controller.contracts.result import Measurement, Validity
 from controller.contracts.training_plan import PlannedTraining, TrainingPlan
 from controller.contracts.units import Unit
+from controller.reports.html.training_plan import training_plan_html
 from controller.reports.training_plan import Asked, training_plan
 from controller.reports.training_plan_table import COLUMNS, curve_lines, remark_lines, rows_of
 
@@ -186,7 +187,17 @@ def test_points_and_law_are_said() -> None:
     first, second = curve_lines(plan())
     assert "256 → 4, 512 → 5, 4096 → 15 (a paper; 1,000,001 samples)" in first
     assert "0.253 × batch^0.489" in second
-    assert "of 3 points, a new training's 95 % interval is ×/÷ 3.5 at best" in second
+    assert second.endswith(
+        "of 3 points, the 95 % interval of the mean of new trainings is ×/÷ 3.5 at best"
+    )
+
+
+def test_whose_interval_it_is_depends_on_whose_points_are_known() -> None:
+    """Published ones are means of trainings, own ones are single trainings."""
+    own = plan().model_copy(update={"own": True})
+    for one, whose in ((plan(), "the mean of new trainings"), (own, "a new training")):
+        assert f"the 95 % interval of {whose} is " in curve_lines(one)[1]
+        assert f"the 95 % interval of {whose}; circles" in training_plan_html(one)
 
 
 def test_a_cell_without_a_published_knob_is_not_like_it() -> None:

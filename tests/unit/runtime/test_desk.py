@@ -361,3 +361,17 @@ def _size(path: Path) -> int:
     with closing(sqlite3.connect(path)) as store:
         store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return path.stat().st_size
+
+
+def test_a_resumed_sweep_has_its_former_place_also_before_a_restart(box: FarmBox) -> None:
+    first, second = (box.submit(builders.sweep(name=n, repeats=2)).sweep_id for n in "ab")
+    box.cancel(first)  # and the device goes to the second
+    box.resume(first)
+    order = []
+    for restarted in (False, False, True, False):
+        if restarted:
+            box.restart()
+        (job,) = box.ask().run
+        order.append(box.run(job.ref.run_id).sweep_id)
+        box.report(job.ref, builders.result())
+    assert order == [second, first, first, second]

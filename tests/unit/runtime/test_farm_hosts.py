@@ -16,6 +16,7 @@ from tests.support.farm import TTL_S, FarmBox
 from tests.support.hosts import several_hosts_catalog
 
 HOSTS = ("host-1", "host-2")
+BEAT_S = 3.0
 
 
 @pytest.fixture
@@ -153,3 +154,32 @@ def test_both_hosts_are_free_after_a_cancellation(box: FarmBox) -> None:
     assert box.ask(ref, agent=other).stop == (ref,)
     states = {status.state for status in box.farm.state().statuses.values()}
     assert states == {"ready"}
+
+
+def _measured(box: FarmBox, ref: AttemptRef, seconds: float, *agents: str) -> None:
+    """Let agents measure for so long and report, a run's lead last."""
+    for _ in range(round(seconds / BEAT_S)):
+        box.wait(BEAT_S)
+        for agent in HOSTS:
+            box.ask(*([ref] if agent in agents else []), agent=agent)
+    for agent in agents:
+        box.report(ref, builders.result(), agent)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_each_host_of_a_run_counts_for_its_user_s_share(box: FarmBox, restarted: bool) -> None:
+    """Admin trains on two hosts for 600 s, and Ben for 900 s on one: Ben has had less."""
+    ref, lead, other = lead_of(wide(box))
+    _measured(box, ref, 600.0, other, lead)
+    box.submit(builders.sweep(name="single"), user="ben")
+    single = only(box.ask()).ref
+    for user in ("admin", "ben"):
+        box.submit(builders.sweep(name=user, knobs={"ranks": 4, "hosts": 2}), user=user)
+    if restarted:
+        box.restart()
+        for host in HOSTS:
+            join(box, host)
+    _measured(box, single, 900.0, "host-1")
+    next_ = only(box.ask(agent="host-2")).ref
+    sweep_id = box.run(next_.run_id).sweep_id
+    assert box.farm.sweeps.sweep_status(sweep_id, "admin").user == "ben"

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from controller.contracts.errors import FarmUnavailable, HomeUnusable, UserError
 from controller.platform.atomic import write_private
+from controller.platform.user_cache import user_cache
 from controller.runtime.home import Cluster, Endpoint, Home
 
 CLUSTER = Cluster(
@@ -33,6 +36,38 @@ def test_the_home_is_the_environments_or_the_users() -> None:
     users = Home(Path("~/.benchfarm").expanduser())
     assert Home.from_environment({}) == Home.from_environment({"BENCHFARM_HOME": ""}) == users
     assert Home.from_environment({"BENCHFARM_HOME": "here"}) == Home(Path.cwd() / "here")
+
+
+@pytest.fixture
+def no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user without HOME whom the machine doesn't know, as in a container run with `--user`."""
+
+    def unknown(uid: int) -> NoReturn:
+        raise KeyError(uid)
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+
+
+@pytest.mark.usefixtures("no_home")
+def test_a_user_without_a_home_is_told_what_to_set(tmp_path: Path) -> None:
+    with pytest.raises(HomeUnusable, match=r"no home folder.*Set BENCHFARM_HOME"):
+        Home.from_environment({})
+    assert Home.from_environment({"BENCHFARM_HOME": str(tmp_path)}) == Home(tmp_path)
+    with pytest.raises(UserError, match=r"no home folder.*Set XDG_CACHE_HOME"):
+        user_cache("inductor", {})
+    assert user_cache("i", {"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "benchfarm/i"
+
+
+def test_the_home_of_nobody_is_refused() -> None:
+    with pytest.raises(HomeUnusable, match=r"BENCHFARM_HOME ~nobody-of-this-name/farm.*no home"):
+        Home.from_environment({"BENCHFARM_HOME": "~nobody-of-this-name/farm"})
+
+
+def test_a_home_whose_path_is_not_text_is_refused_in_one_line() -> None:
+    with pytest.raises(HomeUnusable, match="its path is not UTF-8") as refused:
+        Home.from_environment({"BENCHFARM_HOME": os.fsdecode(b"/srv/farm\xff")})
+    assert str(refused.value).isprintable()
 
 
 def test_home_and_tokens_are_their_owners_alone(tmp_path: Path) -> None:

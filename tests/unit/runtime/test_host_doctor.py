@@ -43,6 +43,8 @@ HOST = HostFacts(
     synchronised=True,
     memory_bytes=16 * GIB,
     memory_limit=None,
+    cpus=8,
+    cpu_quota=None,
     limits={"address space": None, "open files": 1024, "processes": 30_000},
     ports_free=True,
     port_range=(32_768, 60_999),
@@ -65,7 +67,7 @@ BROKEN = ErrorPayload(
 )
 TOPICS = {
     *("Python", "home", "tokens", "memory", "limits", "clock", "ports", "Prometheus", "adb"),
-    *("compiler", "stack torch", "AMX tiles", "locks", "user namespaces", "disk"),
+    *("compiler", "stack torch", "AMX tiles", "locks", "user namespaces", "disk", "cores"),
 }
 
 
@@ -116,6 +118,8 @@ COMPLAINT = PhoneUnavailable("reach phone R58M", "its key is unknown", "Confirm 
         (replace(HOST, memory_bytes=GIB), "memory", "mend", "1.0 GiB"),
         (replace(HOST, memory_limit=GIB), "memory", "mend", "1.0 GiB by a control group"),
         (replace(HOST, memory_limit=4 * GIB), "memory", "hint", "4.0 GiB by a control group"),
+        (replace(HOST, cpu_quota=2.0), "cores", "hint", "2 by a control group, of 8"),
+        (replace(HOST, cpu_quota=0.5), "cores", "hint", "0.5 by a control group, of 8"),
         (limits(open_files=256), "limits", "mend", "open files of a process: 256"),
         (limits(processes=100), "limits", "mend", "processes of a process: 100"),
         (limits(address_space=8 * GIB), "limits", "mend", "address space"),
@@ -200,6 +204,7 @@ def test_a_clock_of_which_the_kernel_tells_nothing_is_unknown() -> None:
 def test_limits_that_do_not_hold_are_no_fault() -> None:
     root = replace(limits(processes=100), uid=0, home_folder=None, secrets=())
     unlimited = replace(root, memory_limit=(1 << 63) - 4096)  # cgroup v1's word for none
+    unlimited = replace(unlimited, cpu_quota=8.0)
     assert {check.health for check in checks(unlimited, AGENTS)} == {Health.WELL}
 
 

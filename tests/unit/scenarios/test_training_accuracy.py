@@ -101,6 +101,40 @@ def other_learning_rate(factor: float) -> Plant:
     return plant
 
 
+def frozen(name: str) -> Plant:
+    """Compute no gradient of one tensor."""
+
+    def plant(workload: Any) -> None:  # noqa: ANN401 - as above
+        build = workload.build_model
+
+        def built() -> nn.Module:
+            model: nn.Module = build()
+            model.get_parameter(name).requires_grad_(False)
+            return model
+
+        workload.build_model = built
+
+    return plant
+
+
+def left_out(name: str) -> Plant:
+    """Compute the gradient of one tensor, and leave it out of the optimizer."""
+
+    def plant(workload: Any) -> None:  # noqa: ANN401 - as above
+        build = workload.build_optimizer
+
+        def built(model: nn.Module) -> torch.optim.Optimizer:
+            optimizer: torch.optim.Optimizer = build(model)
+            out = model.get_parameter(name)
+            for group in optimizer.param_groups:
+                group["params"] = [each for each in group["params"] if each is not out]
+            return optimizer
+
+        workload.build_optimizer = built
+
+    return plant
+
+
 def infinite_gradient_of_build(number: int) -> Plant:
     """Let the gradients of the model that is built so many-eth be infinite, from 1."""
 
@@ -169,6 +203,21 @@ def test_a_gradient_that_is_no_number_is_invalid(factor: float) -> None:
     assert seen in result.reasons[0]
     assert result.environment["gradient_scale_off_fp32"] is None
     assert undeclared(result.environment, {}) == []
+
+
+def test_a_tensor_that_the_plain_model_does_not_train_is_named() -> None:
+    result = measured("lstm", plant_in_plain=frozen("decoder.bias"), precision="fp32")
+    assert result.validity is Validity.INVALID
+    seen = "in fp32, the gradient of decoder.bias is inf times the plain model's"
+    assert result.reasons[0].startswith(seen)
+    assert result.environment["gradient_scale_off_fp32"] is None
+    assert undeclared(result.environment, {}) == []
+
+
+def test_a_gradient_that_no_optimizer_uses_is_right() -> None:
+    frozen_bias = frozen("decoder.bias")
+    result = measured("lstm", left_out("decoder.bias"), plant_in_plain=frozen_bias)
+    assert result.validity is Validity.VALID, result.reasons
 
 
 def test_a_gradient_that_is_wrong_in_bf16_alone_is_invalid() -> None:

@@ -287,6 +287,15 @@ def test_a_baseline_that_marks_no_cell(
     assert remedy in error.remedy
 
 
+def test_a_baseline_is_one_cell_s() -> None:
+    recipes = {"fast": {"precision": "bf16", "batch_size": 4}, "plain": {"precision": "fp32"}}
+    error = complaint(recipes=recipes, baseline={"batch_size": 4, "precision": "fp32"})
+    assert error.seen == "key baseline: no cell has batch_size = 4 and precision = fp32"
+    assert error.remedy == "Give what one cell has, such as batch_size = 4 and precision = bf16."
+    with_device = {"batch_size": 4, "precision": "bf16", "device": "cpu-1"}
+    assert len(cells(recipes=recipes, baseline=with_device)) == 2
+
+
 def test_any_leaves_the_choice_of_device_to_placement() -> None:
     assert [cell.selector for cell in bound(SERVERS, devices="cores >= 8")] == ["cores >= 8"]
 

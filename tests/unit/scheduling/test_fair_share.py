@@ -11,6 +11,7 @@ from controller.contracts.records import Spent
 from controller.contracts.run import Run
 from controller.scheduling.fair_share import HALF_LIFE_S, Claim, Claims, FairShare, Shares
 from controller.scheduling.placement import place
+from controller.scheduling.queued import QueuedRuns
 from tests.support import builders
 
 USERS = ("ann", "ben", "eve")
@@ -33,9 +34,9 @@ def claims(
 
 def order(runs: list[Run], by: Claims) -> list[str]:
     """Return in which order runs are granted if each gets a device."""
-    fair_share, found = FairShare(runs, by), []
+    fair_share, found = FairShare(QueuedRuns.of(runs, by.of_sweep).lines(), by.spent_s), []
     while run := fair_share.take():
-        fair_share.granted(run)
+        fair_share.granted()
         found.append(run.run_id)
     return found
 
@@ -47,12 +48,21 @@ def servers(count: int) -> list[str]:
 def placed(runs: list[Run], devices: list[str], by: Claims) -> dict[str, str]:
     """Return device → user of what is placed."""
     free = [builders.cpu(name, cores=frozenset({n})) for n, name in enumerate(devices)]
-    found = place(runs, free, {}, dict.fromkeys(devices, "host"), builders.catalog(), by)
+    found = place(
+        QueuedRuns.of(runs, by.of_sweep),
+        free,
+        {},
+        dict.fromkeys(devices, "host"),
+        builders.catalog(),
+        by,
+    )
     return {device.id: run.sweep_id.partition("-")[0] for run, device in found}
 
 
 QUEUES = st.lists(
-    st.tuples(st.sampled_from(USERS), st.integers(1, 6), st.sampled_from((-1, 0, 1))), max_size=6
+    st.tuples(st.sampled_from(USERS), st.integers(1, 6), st.sampled_from((-1, 0, 1))),
+    max_size=6,
+    unique_by=lambda one: (one[0], one[2]),
 ).map(
     lambda given: [run for user, count, priority in given for run in queued(user, count, priority)]
 )
@@ -66,9 +76,9 @@ def test_every_run_gets_its_turn_once(runs: list[Run]) -> None:
 @given(QUEUES)
 def test_a_higher_priority_goes_first_whoever_asks(runs: list[Run]) -> None:
     by = claims()
-    fair_share, found = FairShare(runs, by), []
+    fair_share, found = FairShare(QueuedRuns.of(runs, by.of_sweep).lines(), by.spent_s), []
     while run := fair_share.take():
-        fair_share.granted(run)
+        fair_share.granted()
         found.append(by.of(run).priority)
     assert found == sorted(found, reverse=True)
 
@@ -98,5 +108,5 @@ def test_device_time_counts_half_after_a_half_life() -> None:
     shares.add(Spent(user="ann", ended_at=100.0 + HALF_LIFE_S, seconds=10.0))
     assert shares.of("ann", 100.0 + HALF_LIFE_S) == 50.0
     assert shares.of("ann", 100.0 + 2 * HALF_LIFE_S) == 25.0
-    now = shares.now(100.0 + HALF_LIFE_S, [("ben", 0.0), ("ben", 100.0 + HALF_LIFE_S)])
-    assert now == {"ann": 50.0, "ben": 100.0 + HALF_LIFE_S + 60.0}
+    now = shares.now(100.0 + HALF_LIFE_S, [("ben", 0.0, 1), ("ben", 100.0 + HALF_LIFE_S, 2)])
+    assert now == {"ann": 50.0, "ben": 100.0 + HALF_LIFE_S + 2 * 60.0}

@@ -18,6 +18,7 @@ from controller.scheduling.hosts import of_all_hosts, too_few_hosts, verdict_of
 from controller.scheduling.lifecycle import Granted, PartnerMeasured, Reported, advance
 from controller.scheduling.placement import place
 from controller.scheduling.policy import RetryPolicy
+from controller.scheduling.queued import QueuedRuns
 from controller.scheduling.waiting import Queue, waiting
 from tests.support import builders
 from tests.support.hosts import registered, several_hosts_catalog
@@ -38,7 +39,7 @@ def placed(
     queued: Sequence[Run], free: Sequence[Device], busy: dict[str, set[int]] | None = None
 ) -> list[tuple[str, str]]:
     host_of = {device.id: f"host of {device.id}" for device in free}
-    found = place(queued, free, busy or {}, host_of, CATALOG)
+    found = place(QueuedRuns.of(queued, {}), free, busy or {}, host_of, CATALOG)
     return [(run.run_id, device.id) for run, device in found]
 
 

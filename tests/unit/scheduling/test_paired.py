@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from controller.contracts.catalog import load_catalog
 from controller.contracts.device import DeviceKind
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.sweep import Cell, PairedCandidate, Side, Sweep, side_labels
@@ -107,6 +108,20 @@ def test_a_paired_cell_has_a_history_of_its_own_and_others_keep_theirs() -> None
 )
 def test_what_a_paired_sweep_can_not_say(changes: dict[str, object], expected: str) -> None:
     assert expected in complaint(**changes)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "b"),
+    [({"mode": "accuracy"}, "tflite"), ({}, "litert:mode=accuracy")],
+)
+def test_a_mode_that_measures_no_speed_is_not_paired(knobs: dict[str, str], b: str) -> None:
+    given = {"workload": "shapes_classifier", "scenario": "offline", "knobs": knobs}
+    a = "litert" if knobs else "litert:mode=submission"
+    sweep = paired_sweep(**given, paired={"a": a, "b": b})
+    with pytest.raises(
+        SweepInvalid, match=r"key knobs\.mode: accuracy measures no speed to compare"
+    ):
+        cells_of(sweep, load_catalog())
 
 
 def test_sides_that_measure_in_different_ways_can_not_meet() -> None:

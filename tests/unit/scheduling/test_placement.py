@@ -13,6 +13,7 @@ from controller.contracts.run import AttemptState, Run
 from controller.contracts.sweep import Cell, PairedCandidate
 from controller.scheduling import placement
 from controller.scheduling.placement import objections, place
+from controller.scheduling.queued import QueuedRuns
 from tests.support import builders
 from tests.support.builders import attempt
 
@@ -29,7 +30,9 @@ class Farm:
     host_of: dict[str, str]
 
     def placed(self) -> list[tuple[Run, Device]]:
-        return list(place(self.queued, self.free, self.busy, self.host_of, CATALOG))
+        return list(
+            place(QueuedRuns.of(self.queued, {}), self.free, self.busy, self.host_of, CATALOG)
+        )
 
 
 def tried(run_id: str, *devices: str, state: AttemptState = AttemptState.FAILED) -> Run:
@@ -133,7 +136,7 @@ def test_a_device_that_failed_the_run_is_chosen_last(free: list[int], failed: se
     run = tried("run-1", *(f"cpu-{n}" for n in sorted(failed)))
     hosts = {server.id: "host" for server in servers}
 
-    ((_, device),) = place([run], servers, {}, hosts, CATALOG)
+    ((_, device),) = place(QueuedRuns.of([run], {}), servers, {}, hosts, CATALOG)
 
     if set(free) - failed:
         assert device.id not in {f"cpu-{n}" for n in failed}
@@ -143,7 +146,9 @@ def test_a_device_whose_agent_was_lost_is_no_worse_than_another() -> None:
     servers = [builders.cpu(f"cpu-{n}", cores=frozenset({n})) for n in range(2)]
     run = tried("run-1", "cpu-0", state=AttemptState.LOST)
 
-    ((_, device),) = place([run], servers, {}, {"cpu-0": "host", "cpu-1": "host"}, CATALOG)
+    ((_, device),) = place(
+        QueuedRuns.of([run], {}), servers, {}, {"cpu-0": "host", "cpu-1": "host"}, CATALOG
+    )
 
     assert device.id == "cpu-0"
 
@@ -162,7 +167,7 @@ def test_cells_that_ask_for_the_same_are_judged_once(monkeypatch: pytest.MonkeyP
     queued = [builders.run(f"run-{n}", of=cell) for n, cell in enumerate(cells)]
     hosts = {phone.id: "host" for phone in phones}
 
-    placed = list(place(queued, phones, {}, hosts, CATALOG))
+    placed = list(place(QueuedRuns.of(queued, {}), phones, {}, hosts, CATALOG))
 
     assert [(run.run_id, device.id) for run, device in placed] == [
         ("run-1", "phone-3"),
@@ -182,7 +187,7 @@ def test_a_pair_is_judged_by_both_its_stacks() -> None:
     phones = [builders.phone(f"phone-{n}") for n in range(2)]
     hosts = {phone.id: "host" for phone in phones}
 
-    placed = list(place(queued, phones, {}, hosts, CATALOG))
+    placed = list(place(QueuedRuns.of(queued, {}), phones, {}, hosts, CATALOG))
 
     assert [run.run_id for run, _ in placed] == ["single"]
 
@@ -203,7 +208,8 @@ def test_a_run_of_another_release_waits_and_stops_nobody() -> None:
     forgotten = builders.run("old", of=builders.cell(stack="tensorflow"))
     server = builders.cpu()
 
-    placed = list(place([forgotten, builders.run()], [server], {}, {server.id: "host"}, CATALOG))
+    queued = QueuedRuns.of([forgotten, builders.run()], {})
+    placed = list(place(queued, [server], {}, {server.id: "host"}, CATALOG))
 
     assert [(run.run_id, device.id) for run, device in placed] == [("run-1", "cpu-1")]
     (why,) = objections(forgotten.cell, server, CATALOG)

@@ -14,8 +14,9 @@ from controller.contracts.sweep import Cell
 from controller.contracts.wire import TrainingProgram
 from controller.contracts.work import work_of
 from controller.scheduling.expansion import cells_of
-from controller.scheduling.placement import asked, objections
+from controller.scheduling.placement import objections
 from controller.scheduling.program import candidate_of, job_of, program_of
+from controller.scheduling.queued import asked
 from tests.support import builders
 
 ONE = Plugin(distribution="my-farm", version="1.0", package="my_farm", digest="a" * 8)

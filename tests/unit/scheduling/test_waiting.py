@@ -25,6 +25,7 @@ from controller.contracts.waiting import WaitReason
 from controller.scheduling.device_life import may_run, reserved_for
 from controller.scheduling.fair_share import Claim, Claims
 from controller.scheduling.placement import cores_in_use, place
+from controller.scheduling.queued import QueuedRuns
 from controller.scheduling.waiting import Queue, grouped, waiting
 from tests.support import builders
 from tests.support.builders import attempt
@@ -367,7 +368,8 @@ def test_a_run_starts_exactly_if_placement_would_lease_it(queue: Queue) -> None:
     cores = cores_in_use(devices[id_] for id_ in held_)
     queued = [run for run in queue.runs if run.lease is None]
     hosts = {id_: d.agent_id for id_, d in devices.items()}
-    placed = {r.run_id for r, _ in place(queued, free, cores, hosts, CATALOG, queue.claims)}
+    in_lines = QueuedRuns.of(queued, queue.claims.of_sweep)
+    placed = {r.run_id for r, _ in place(in_lines, free, cores, hosts, CATALOG, queue.claims)}
 
     found = waiting(queue, CATALOG)
 

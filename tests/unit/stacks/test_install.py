@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import json
+import os
+import re
+import stat
 import subprocess
+import threading
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import psutil
 import pytest
 
 from agents.stacks.environments import EnvironmentFolder, InstallState, stacks_folder
 from agents.stacks.install import AT_ONCE, WHEELS_VARIABLE, Installation, StackNotInstalled
 from agents.stacks.interpreter import command_in, stack_worker
+from agents.stacks.package_index import INDEX_VARIABLE
 from controller.contracts.errors import WorkerFault
 from controller.contracts.manifests import StackEnvironment
 from controller.contracts.result import Blame
 from controller.contracts.wire import TrainingProgram, WorkerSpec
 from controller.platform.programs import python_module
 from tests.support import builders
+from tests.support.other_user import call_as_other_user, needs_other_user
+
+ROOT = Path(__file__).parents[3]
+USER, PASSWORD = "ann", "s3:cr@t"
+QUOTED = "s3%3Acr%40t"
 
 
 def make_wheel(folder: Path, name: str, version: str = "1.0", *needs: str) -> None:
@@ -71,6 +87,51 @@ class Place:
     def installed(self, folder: EnvironmentFolder) -> list[str]:
         found = folder.path.glob("lib/python*/site-packages/*.dist-info")
         return sorted(path.name.removesuffix(".dist-info") for path in found)
+
+
+@dataclass
+class PrivateIndex:
+    """A package index that asks for a password, and the command lines of who asked it."""
+
+    address: str
+    command_lines: list[str] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://{USER}:{QUOTED}@{self.address}"
+
+
+@contextmanager
+def private_index(folder: Path) -> Iterator[PrivateIndex]:
+    """Serve a folder of folders of wheels as one."""
+    index = PrivateIndex("")
+    allowed = f"Basic {base64.b64encode(f'{USER}:{PASSWORD}'.encode()).decode()}"
+
+    class Handler(SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            for process in psutil.Process().children(recursive=True):
+                index.command_lines.append(" ".join(process.cmdline()))
+            if self.headers["Authorization"] == allowed:
+                super().do_GET()
+                return
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="wheels"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    handler = partial(Handler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        index.address = f"127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield index
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def spec_for(folder: EnvironmentFolder) -> WorkerSpec:
@@ -147,6 +208,112 @@ def test_cpu_builds_come_from_the_wheels_told_of_and_without_cuda_libraries(plac
     folder = place.folder(["torch==2.0", "nvidia-gamma==1.0"])
     assert f"torch==2.0 from {place.path / 'cpu'}" in place.install(folder)
     assert place.installed(folder) == ["torch-2.0+cpu"]
+
+
+def test_a_password_of_the_index_is_used_and_told_to_nobody(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_wheel(place.path / "wheels", "torch", "2.0", "nvidia-gamma")
+    make_wheel(place.path / "index/torch", "torch", "2.0+cpu")
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    folder = place.folder(["torch==2.0"])
+    with private_index(place.path / "index") as index:
+        place.environ[INDEX_VARIABLE] = index.url
+        said = place.install(folder)
+    assert place.installed(folder) == ["torch-2.0+cpu"]
+    assert f"torch==2.0 from http://****@{index.address}" in said
+    assert any("pip" in line for line in index.command_lines)
+    assert QUOTED not in "".join(index.command_lines + said)
+
+
+def test_a_failure_tells_no_password(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place.path / "index/torch").mkdir(parents=True)
+    monkeypatch.delenv("PIP_NO_INDEX")
+    with private_index(place.path / "index") as index:
+        place.environ[INDEX_VARIABLE] = index.url
+        monkeypatch.delenv("PIP_FIND_LINKS")
+        with pytest.raises(StackNotInstalled) as refused:
+            place.install(place.folder(["torch==2.0"]))
+    assert QUOTED not in str(refused.value)
+
+
+@pytest.mark.parametrize("index", ["http://ann:s3cr@t@[x", "http://ann:s3cr@t:x/", "s3cr@t", " "])
+def test_an_index_that_is_no_address_answers_nothing(place: Place, index: str) -> None:
+    make_wheel(place.path / "wheels", "torch", "2.0")
+    place.environ[INDEX_VARIABLE] = index
+    folder = place.folder(["torch==2.0"])
+    said = place.install(folder)
+    assert place.installed(folder) == ["torch-2.0"]
+    assert "s3cr" not in "".join(said)
+
+
+def test_the_set_up_asks_the_index_by_name_and_password(tmp_path: Path) -> None:
+    make_wheel(tmp_path / "torch", "torch", "2.0+cpu")
+    script = (ROOT / "deploy/setup.sh").read_text()
+    begins = script.index("torch_index_answers() {")
+    function = script[begins : script.index("\n}\n", begins) + 3]
+    with private_index(tmp_path) as index:
+
+        def answers(url: str) -> int:
+            environ = {**os.environ, INDEX_VARIABLE: url, "python": "python3"}
+            command = ["bash", "-c", f"{function}torch_index_answers"]
+            return subprocess.run(command, cwd=ROOT, env=environ, check=False).returncode
+
+        assert answers(index.url) == 0
+        assert answers(index.url.replace(QUOTED, "wrong")) != 0
+    assert index.command_lines
+    assert QUOTED not in "".join(index.command_lines)
+
+
+def test_a_folder_with_other_files_is_kept(place: Place) -> None:
+    folder = place.folder(["alpha==1.0"])
+    clone = folder.path / ".git"
+    clone.mkdir(parents=True)
+    with pytest.raises(StackNotInstalled, match=f"{folder.path} holds other files"):
+        place.install(folder)
+    assert clone.exists()
+    clone.rmdir()
+    place.install(folder)
+    assert folder.is_installed
+
+
+def test_what_an_interrupted_installation_has_left_is_replaced(place: Place) -> None:
+    folder = place.folder(["alpha==1.0"])
+    (folder.path / "lib").mkdir(parents=True)
+    folder.note(InstallState(origin=""))
+    place.install(folder)
+    assert folder.is_installed
+
+
+def test_an_environment_of_another_python_is_replaced(place: Place) -> None:
+    folder = place.folder(["alpha==1.0"])
+    place.install(folder)
+    folder.note(InstallState(origin="another", done=("alpha==1.0",), lock=folder.lock))
+    (folder.path / "lib" / "left").touch()
+    place.install(folder)
+    assert folder.is_installed
+    assert not (folder.path / "lib" / "left").exists()
+
+
+@needs_other_user
+def test_farms_of_other_users_share_what_one_has_installed() -> None:
+    before = os.umask(0o022)
+    try:
+        with TemporaryDirectory() as shared:
+            Path(shared).chmod(0o755)
+            folder = Place(Path(shared)).folder(["alpha==1.0"])
+            folder.path.mkdir(parents=True)
+            folder.note(InstallState(origin=folder.origin, lock=folder.lock))
+            (folder.path.parent / "own.lock").touch(0o600)
+            assert stat.S_IMODE((folder.path / "install.json").stat().st_mode) == 0o644
+            assert call_as_other_user(lambda: folder.is_installed)
+            folder.note(InstallState(origin=folder.origin))
+            lock = re.escape(str(folder.path.parent / "own.lock"))
+            with pytest.raises(StackNotInstalled, match=f"Permission denied: {lock}"):
+                call_as_other_user(lambda: Place(Path(shared)).install(folder))
+    finally:
+        os.umask(before)
 
 
 def test_without_room_nothing_is_begun(place: Place) -> None:

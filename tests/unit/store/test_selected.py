@@ -11,12 +11,22 @@ import pytest
 
 from controller.contracts.outcome_filter import CellFilter, OutcomeFilter
 from controller.contracts.result import Validity
+from controller.contracts.run import Run, RunChange
 from controller.contracts.sweep import PairedCandidate
 from controller.scheduling.binding import runs_of
 from controller.store.reading import SqliteReader
 from controller.store.sqlite import SqliteStore
 from tests.support.sample_store import fill, identity
-from tests.support.store_examples import grant, report, result, runs_for, sweep_record
+from tests.support.store_examples import (
+    AGENT,
+    CPU,
+    grant,
+    lose,
+    report,
+    result,
+    runs_for,
+    sweep_record,
+)
 
 PAIRED = PairedCandidate(stack="ipex", knobs={"dtype": "fp32", "fused": True}, width=0.02)
 SWEEP = sweep_record(generation=2, repeats=12).sweep_id
@@ -47,6 +57,11 @@ KEPT = [
     (OutcomeFilter(CellFilter(stack="eager", knobs={"fused": True})), 0),
     (OutcomeFilter(CellFilter(knobs={"no such": 1})), 0),
 ]
+
+
+def save(store: SqliteStore, change: RunChange) -> Run:
+    store.save_runs([change])
+    return change.run
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +104,25 @@ def test_the_newest_are_given_with_the_number_of_all(store: SqliteReader) -> Non
     assert store.selected_results(wanted, newest=count + 1) == (every, count)
     failed, count = store.selected_failures(OutcomeFilter())
     assert store.selected_failures(OutcomeFilter(), newest=2) == (failed[-2:], count)
+
+
+def test_the_newest_of_a_damaged_store_are_no_late_ones_of_before(tmp_path: Path) -> None:
+    path, record = tmp_path / "store.sqlite", sweep_record(repeats=3)
+    with closing(SqliteStore.open(path)) as store:
+        store.save_agent(AGENT, [CPU])
+        first, *others = store.add_sweep(record, runs_for(record))
+        lost = lose(save(store, grant(first)))
+        save(store, report(save(store, lost), result()))  # late
+        for run in others:
+            save(store, report(save(store, grant(run)), result()))
+        counted = [one for one in store.results() if one.counted]
+    assert len(counted) > 1
+    with closing(sqlite3.connect(path)) as connection, connection:
+        newest = "(SELECT max(number) FROM outcomes)"
+        connection.execute(f"UPDATE outcomes SET checksum = '0' WHERE number = {newest}")
+    with closing(SqliteStore.open_reader(path, lambda _: None)) as reader:
+        (found,), _ = reader.selected_results(OutcomeFilter(), newest=1)
+    assert identity(found) == identity(counted[-2])
 
 
 CHANGES = (

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.phones.conditions import thermal_facts
 from agents.virtual_phone import __main__ as virtual_main
 from agents.virtual_phone import battery, cgroup, profiles
 from agents.virtual_phone.battery import Battery, dumpsys_battery
@@ -73,6 +74,16 @@ def test_thermal_status(celsius: float, status: ThermalStatus) -> None:
     said = dumpsys_thermalservice(MODEL, {"skin": celsius})
     assert f"Thermal Status: {status.value}\n" in said
     assert f"mValue={celsius:.1f}, mType=3, mName=skin, mStatus={status.value}}}" in said
+
+
+def test_its_cooling_devices_are_told_as_android_tells_them_and_are_no_sensors() -> None:
+    said = dumpsys_thermalservice(MODEL, {"skin": 31.0})
+    devices = said.partition("Current cooling devices from HAL:\n")[2].splitlines()[:2]
+    assert devices == [
+        "\tCoolingDevice{mValue=0, mType=1, mName=battery}",
+        "\tCoolingDevice{mValue=0, mType=2, mName=cpu}",
+    ]
+    assert thermal_facts(said) == {"thermal_status": "NONE", "celsius_skin": 31.0}
 
 
 def test_a_battery_keeps_account_of_its_charge() -> None:

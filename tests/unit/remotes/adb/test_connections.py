@@ -6,6 +6,7 @@ import pytest
 
 from agents.remotes.adb.addresses import HostPort
 from agents.remotes.adb.connections import Route, parse_devices, without_doubles
+from agents.remotes.adb.refusals import SHARED
 from controller.contracts.errors import PhoneClaimedTwice
 
 HERE = HostPort("127.0.0.1", 5038)
@@ -20,6 +21,11 @@ def test_devices() -> None:
         "X": "no permissions (see [http://x/])",
     }
     assert parse_devices("") == {}
+
+
+def test_a_serial_that_is_listed_twice_is_no_usable_phone() -> None:
+    text = "0123456789ABCDEF\tdevice\nR58M\tdevice\n0123456789ABCDEF\tdevice\n"
+    assert parse_devices(text) == {"0123456789ABCDEF": SHARED, "R58M": "device"}
 
 
 def test_one_route_a_phone() -> None:

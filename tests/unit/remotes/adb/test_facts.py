@@ -6,10 +6,19 @@ from typing import cast
 
 import pytest
 
+from agents.host.facts import boot_id
 from agents.phones.recovery.policy import CURABLE
-from agents.remotes.adb.facts import device_of, parse_cores, parse_properties, read_device
+from agents.remotes.adb.facts import (
+    BOOT_ID,
+    PRESENT,
+    device_of,
+    on_this_host,
+    parse_cores,
+    parse_properties,
+    read_device,
+)
 from agents.remotes.remote import Completed, FaultKind, Remote, RemoteFault
-from controller.contracts.device import DeviceKind
+from controller.contracts.device import Device, DeviceKind
 
 PIXEL = """[persist.sys.note]: [two
 lines]
@@ -72,6 +81,31 @@ def test_an_emulator_is_a_virtual_device(said: Mapping[str, str], *, virtual: bo
     assert device.virtual is virtual
 
 
+def test_a_phone_that_is_not_virtual_claims_no_cores() -> None:
+    said = {**parse_properties(PIXEL), "ro.benchfarm.host_cores": "0-3"}
+    assert device_of(said, "0-7", MEMINFO, shell_v2=True).host_cores == frozenset()
+
+
+def virtual_phone(cores: str) -> Device:
+    said = {"ro.benchfarm.virtual": "1", "ro.benchfarm.host_cores": cores}
+    return device_of({**parse_properties(PIXEL), **said}, "0", MEMINFO, shell_v2=True)
+
+
+@pytest.mark.parametrize("same_kernel", [False, True])
+def test_a_virtual_phone_claims_no_cores_that_its_host_lacks(*, same_kernel: bool) -> None:
+    host = frozenset(range(4))
+    device = on_this_host(virtual_phone("2,3,4095"), host, same_kernel=same_kernel)
+    assert (device.host_cores, device.virtual) == (frozenset({2, 3}), True)
+
+
+def test_android_in_a_container_is_virtual_and_uses_every_core() -> None:
+    host = frozenset(range(4))
+    phone = device_of(parse_properties(PIXEL), "0-7", MEMINFO, shell_v2=True)
+    assert on_this_host(phone, host, same_kernel=False) == phone
+    contained = on_this_host(phone, host, same_kernel=True)
+    assert (contained.virtual, contained.host_cores) == (True, host)
+
+
 def test_a_virtual_phone_occupies_cores_of_its_host() -> None:
     properties = {
         "ro.serialno": "VIRTUAL1",
@@ -127,9 +161,44 @@ def test_a_serial_number_is_the_phones_id(serial: str) -> None:
     assert device_of({"ro.serialno": serial}, "0", MEMINFO, shell_v2=True).id == serial
 
 
+@pytest.mark.parametrize("text", [",".join(["0-4095"] * 150_000), "0," * 501, "9" * 1001])
+def test_no_list_of_cores_is_so_long(text: str) -> None:
+    with pytest.raises(ValueError, match="characters, more than the limit of 1000"):
+        parse_cores(text)
+
+
 def test_cores() -> None:
     assert parse_cores("0,2-4\n") == frozenset({0, 2, 3, 4})
     assert parse_cores("\n") == frozenset()
+
+
+class Described:
+    """The remote of a phone that can be described."""
+
+    def __init__(self, boot: Completed) -> None:
+        self.boot = boot
+
+    async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
+        said = {"getprop": PIXEL.encode(), PRESENT: b"0-7\n", "/proc/meminfo": MEMINFO.encode()}
+        return self.boot if argv[-1] == BOOT_ID else Completed(0, said[argv[-1]], b"")
+
+
+@pytest.mark.parametrize(
+    ("boot", "virtual"),
+    [
+        (Completed(0, f"{boot_id()}\n".encode(), b""), True),
+        (Completed(0, b"11111111-2222-3333-4444-555555555555\n", b""), False),
+        (Completed(0, b"", b""), False),
+        (Completed(1, b"", b"cat: Permission denied"), False),
+    ],
+)
+async def test_the_kernel_s_boot_tells_whether_a_phone_is_on_this_host(
+    boot: Completed, *, virtual: bool
+) -> None:
+    assert boot_id(), "Linux has one"
+    device = await read_device(cast(Remote, Described(boot)), "R58M", shell_v2=True)
+    assert device.virtual is virtual
+    assert bool(device.host_cores) is virtual
 
 
 class Answers:

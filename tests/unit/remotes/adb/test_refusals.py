@@ -4,7 +4,9 @@ import pickle
 
 import pytest
 
-from agents.remotes.adb.refusals import fault_of_refusal, fault_of_state
+from agents.phones.recovery.policy import CURABLE
+from agents.phones.status_file import in_the_way
+from agents.remotes.adb.refusals import SHARED, fault_of_refusal, fault_of_state
 from agents.remotes.remote import FaultKind, RemoteFault, failure_of
 from controller.contracts.errors import UserError
 from controller.contracts.result import Blame
@@ -24,6 +26,8 @@ from controller.contracts.result import Blame
         ("couldn't create file: Read-only file system", FaultKind.READ_ONLY, Blame.DEVICE),
         ("mkdir: /x: Permission denied", FaultKind.NO_PERMISSION, Blame.DEVICE),
         ("open failed: No such file or directory", FaultKind.MISSING_FILE, Blame.WORKLOAD),
+        ("more than one device", FaultKind.SHARED_SERIAL, Blame.DEVICE),
+        ("more than one device/emulator", FaultKind.SHARED_SERIAL, Blame.DEVICE),
         ("unknown host service", FaultKind.PROTOCOL, Blame.HARNESS),
         ("", FaultKind.PROTOCOL, Blame.HARNESS),
     ],
@@ -57,12 +61,34 @@ def test_adb_s_advice_gives_way_to_ours() -> None:
         ("unauthorized", FaultKind.UNAUTHORIZED),
         ("authorizing", FaultKind.OFFLINE),
         ("no permissions (user in plugdev group?)", FaultKind.UNAUTHORIZED),
+        (SHARED, FaultKind.SHARED_SERIAL),
         ("something new", FaultKind.PROTOCOL),
     ],
 )
 def test_states_have_a_meaning(state: str | None, kind: FaultKind | None) -> None:
     fault = fault_of_state("R58M", state)
     assert (fault.kind if fault else None) == kind
+
+
+def test_two_devices_of_one_serial_are_unplugged_and_adb_is_not_restarted() -> None:
+    fault = fault_of_refusal("0123456789ABCDEF", SHARED)
+    assert fault.kind not in CURABLE
+    assert str(fault) == (
+        "0123456789ABCDEF: more than one device; two devices share this serial: unplug one, or "
+        "connect it over TCP or to another host"
+    )
+    told = in_the_way("0123456789ABCDEF", SHARED)
+    assert str(told) == (
+        "cannot use phone 0123456789ABCDEF: adb lists two devices with this serial. Unplug one, or "
+        "connect it over TCP or to another host."
+    )
+
+
+@pytest.mark.parametrize("words", ["x" * (64 << 20), "\x1b[2J\0\n" * 100_000])
+def test_a_refusal_is_one_short_line(words: str) -> None:
+    fault = fault_of_refusal("R58M", f"cannot list a tree: {words}")
+    assert len(fault.message) <= 350
+    assert fault.message.isprintable()
 
 
 def test_a_fault_survives_pickle() -> None:
