@@ -142,8 +142,8 @@ PHONE = {
     **battery_facts("  AC powered: true\n  level: 80\n  temperature: 301\n"),
     **thermal_facts("Thermal Status: 1\nTemperature{mValue=40.5, mType=3, mName=skin, mStatus=0}"),
     **other_facts(
-        "current_ua: 50000\ncharge_uah: 600000\nkhz_cpu0: 7\ngovernor_cpu0: schedutil\nload: 0.5 0 0\n"
-        "memory_kb: 8\nairplane_mode: 1\nscreen_brightness: 9\nscreen: Awake\n",
+        "current_ua: 50000\ncharge_uah: 600000\nkhz_cpu0: 7\ngovernor_cpu0: schedutil\n"
+        "load: 0.5 0 0\nmemory_kb: 8\nairplane_mode: 1\nscreen_brightness: 9\nscreen: Awake\n",
         cores=8,
     ),
 }
