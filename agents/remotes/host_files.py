@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import IO
 
-from agents.remotes.adb.sync import PULL_DEPTH, Budget
+from agents.remotes.budget import Budget
 from agents.remotes.remote import FaultKind, RemoteFault
 from controller.platform.atomic import replacing
 
@@ -23,9 +23,7 @@ async def copy_tree(source: Path, target: Path, budget: Budget, depth: int = 0) 
     if not stat.S_ISDIR(source.lstat().st_mode):
         await _copy_file(source, target, budget)
         return
-    if depth > PULL_DEPTH:
-        message = f"cannot pull folders nested more than {PULL_DEPTH} deep: {str(source)[:200]}"
-        raise RemoteFault(budget.serial, FaultKind.TOO_MUCH_OUTPUT, message)
+    budget.require_depth(depth, str(source))
     target.mkdir(exist_ok=True)
     with os.scandir(source) as entries:
         for entry in entries:
@@ -39,7 +37,7 @@ async def _copy_file(source: Path, target: Path, budget: Budget) -> None:
     if not stat.S_ISREG(mode):  # a pipe could be read for ever
         seen = "Is a directory behind a link" if stat.S_ISDIR(mode) else "not a regular file"
         message = f"cannot pull {source}: {seen}. Leave files, folders and links to files only."
-        raise RemoteFault(budget.serial, FaultKind.PROTOCOL, message)
+        raise RemoteFault(budget.place, FaultKind.PROTOCOL, message)
     # In blocks, since a thread can't be cancelled.
     with source.open("rb") as file, replacing(target) as new, new.open("wb") as copy:
         while size := await asyncio.to_thread(_copy_block, file, copy):

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from agents.host.cpu_watch import CpuWatch
 from agents.host.oom import offer_to_oom_killer
-from agents.remotes.adb.sync import Budget
+from agents.remotes.budget import Budget
 from agents.remotes.child import Child
 from agents.remotes.host_files import copy_tree
 from agents.remotes.outputs import RunsPrograms

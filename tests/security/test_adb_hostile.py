@@ -18,12 +18,12 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from agents.remotes.adb import remote as remote_module
-from agents.remotes.adb import sync
 from agents.remotes.adb.addresses import UnixSocket
 from agents.remotes.adb.connections import state_of
 from agents.remotes.adb.facts import read_device
 from agents.remotes.adb.server import AttachedServer
 from agents.remotes.adb.tracker import track
+from agents.remotes.budget import Budget
 from agents.remotes.outputs import RunsPrograms
 from agents.remotes.remote import FaultKind, RemoteFault
 from controller.contracts.errors import AdbUnavailable
@@ -140,7 +140,7 @@ PULLS: dict[str, tuple[Callable[[], Iterator[bytes]], FaultKind]] = {
 @pytest.mark.parametrize("attack", PULLS)
 async def test_what_is_pulled(attack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Of 4 GiB, which no test is to write.
-    monkeypatch.setattr(remote_module, "Budget", partial(sync.Budget, bytes_left=1 << 16))
+    monkeypatch.setattr(remote_module, "Budget", partial(Budget, bytes_left=1 << 16))
     say, expected = PULLS[attack]
     target = tmp_path / "artefacts" / "logs"
     target.parent.mkdir()

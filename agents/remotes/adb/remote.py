@@ -13,7 +13,8 @@ from agents.remotes.adb import device_tree
 from agents.remotes.adb.commands import others_tags
 from agents.remotes.adb.programs import Link, Programs
 from agents.remotes.adb.refusals import fault_of_refusal
-from agents.remotes.adb.sync import Budget, receive_tree
+from agents.remotes.adb.sync import receive_tree
+from agents.remotes.budget import Budget
 from agents.remotes.outputs import RunsPrograms
 from agents.remotes.remote import (
     NO_ENVIRONMENT,

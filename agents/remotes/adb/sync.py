@@ -18,6 +18,7 @@ from typing import IO
 
 from agents.remotes.adb.refusals import fault_of_refusal
 from agents.remotes.adb.smart_socket import Connection
+from agents.remotes.budget import Budget
 from agents.remotes.remote import FaultKind, RemoteFault
 from controller.platform.atomic import replacing
 
@@ -29,11 +30,6 @@ _DATA_MAX = 64 << 10
 _BLOCK = 16 * _DATA_MAX
 _NAME_MAX = 255
 """Most bytes of a file name, on this host and on phones."""
-PULL_BYTES = 4 << 30
-"""Most bytes of a pull; LoadGen's log of class maps for 2,000 images takes 1 GiB."""
-PULL_FILES = 10_000
-"""Most files and folders of a pull."""
-PULL_DEPTH = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +43,6 @@ class Found:
     def is_folder(self) -> bool:
         """Whether it is a folder itself, not a link to one."""
         return stat.S_ISDIR(self.mode)
-
-
-@dataclass(slots=True)
-class Budget:
-    """The remaining bytes and files of a pull, since a phone could send without end."""
-
-    serial: str
-    bytes_left: int = PULL_BYTES
-    files_left: int = PULL_FILES
-
-    def spend(self, *, size: int = 0, files: int = 0) -> None:
-        """Subtract received data; raises RemoteFault when it is too much."""
-        self.bytes_left -= size
-        self.files_left -= files
-        if min(self.bytes_left, self.files_left) < 0:
-            message = f"cannot pull more than {PULL_BYTES} bytes or {PULL_FILES} files"
-            raise RemoteFault(self.serial, FaultKind.TOO_MUCH_OUTPUT, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +186,7 @@ async def receive_tree(
         await receive_to(sync, source, target, budget)
         target.chmod(0o755 if found.mode & stat.S_IXUSR else 0o644)
         return
-    if depth > PULL_DEPTH:
-        message = f"cannot pull folders nested more than {PULL_DEPTH} deep: {str(source)[:200]}"
-        raise RemoteFault(sync.serial, FaultKind.TOO_MUCH_OUTPUT, message)
+    budget.require_depth(depth, str(source))
     target.mkdir(exist_ok=True)
     for name, entry in (await sync.list(source, budget)).items():
         await receive_tree(sync, source / name, entry, target / name, budget, depth + 1)

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from agents.remotes.adb.sync import Budget
+from agents.remotes.budget import Budget
 from agents.remotes.child import UNKNOWN_STATUS
 from agents.remotes.host_files import copy_tree
 from agents.remotes.local import LocalRemote
