@@ -23,7 +23,7 @@ from agents.health.probing import Probing
 from agents.held_up import HeldUpAttempts
 from agents.host.disk import out_of_room
 from agents.host.provenance import with_provenance
-from agents.link import ControllerAway, ControllerLink, admitted
+from agents.link import ControllerAway, ControllerFailed, ControllerLink, admitted
 from agents.metrics import AgentMetrics
 from agents.outbox import Outbox
 from controller.contracts.device import (
@@ -58,8 +58,8 @@ from controller.contracts.wire import (
 )
 
 log = logging.getLogger(__name__)
-UNREPORTED: Final = "report"
-"""The kind of a failure that takes the place of an outcome that can't be handed in."""
+MOST_FAILED: Final = 3
+"""How often the controller may fail to take an outcome before a failure takes its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,21 +350,27 @@ class HostAgent:
 
     async def _hand_in(self, report: Report) -> None:
         """Repeat until the controller has the report, or says that it never gave this attempt."""
+        failed = 0
         while True:
             try:
                 await self._parts.link.report(report)
-                return self._outbox.drop(report.ref)
+                break
             except StoreDamaged as damage:  # only this run's record: other reports go on
-                return log.error("an outcome is sent again at the next start: %s", damage)
+                log.error("an outcome is sent again at the next start: %s", damage)
+                return
             except (ControllerAway, StoreUnavailable, PartnersAwaited):
                 await asyncio.sleep(self._parts.pauses.away_s)
             except (UnknownAttempt, StoreConflict, AgentRevoked) as refusal:
-                return self._outbox.refused(report, refusal)
-            except Exception as error:  # else the attempt would be measured again without end
-                if not _is_unreported(report.outcome):
-                    log.exception("cannot report an outcome: %r", report)
+                self._outbox.refused(report, refusal)
+                return
+            except ControllerFailed as error:
+                log.exception("the controller can't take the outcome of run %s", report.ref.run_id)
+                failed += 1
+                if failed == MOST_FAILED:  # else the attempt would be measured again without end
+                    self._outbox.refused(report, error)
                     report = report.model_copy(update={"outcome": _unreported(error)})
                 await asyncio.sleep(self._parts.pauses.away_s)
+        self._outbox.drop(report.ref)
 
     def _tell(self, job: Job, device: Device, progress: Progress) -> None:
         self._parts.metrics.progressed(job, progress, emulated=device.emulated)
@@ -400,15 +406,10 @@ class HostAgent:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _unreported(error: Exception) -> Failure:
+def _unreported(error: ControllerFailed) -> Failure:
     """Return the failure that is reported in place of an outcome that can't be."""
-    seen = f"{type(error).__name__}: {error}"
-    message = f"cannot report the outcome: {seen}. Read it in the agent's log."
-    return Failure(blame=Blame.HARNESS, kind=UNREPORTED, message=message)
-
-
-def _is_unreported(outcome: Outcome) -> bool:
-    return isinstance(outcome, Failure) and outcome.kind == UNREPORTED
+    message = f"cannot report the outcome: {error}. It is kept in the agent's outbox."
+    return Failure(blame=Blame.HARNESS, kind="report", message=message)
 
 
 def _refusal(refused: RefusedDevice, again_in_s: float) -> DeviceRefused:

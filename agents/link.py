@@ -19,8 +19,13 @@ class ControllerAway(BenchfarmError):
     """The controller can't be reached now; it will return, or the agent will be ended."""
 
 
+class ControllerFailed(Exception):
+    """The controller was asked, and failed to answer in a way that nobody has foreseen."""
+
+
 class ControllerLink(Protocol):
-    """Requests of an agent to the controller; every call may raise ControllerAway."""
+    """Requests of an agent to the controller; every call may raise ControllerAway and
+    ControllerFailed."""
 
     async def register(self, registration: Registration) -> Admission:
         """Register the agent and its devices; called at the start and when devices have changed.

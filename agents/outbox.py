@@ -7,6 +7,7 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
+from agents.link import ControllerFailed
 from controller.contracts.documents import DocumentRefused, checked_json, read_limited
 from controller.contracts.errors import BenchfarmError
 from controller.contracts.unreadable import UNREADABLE, reason
@@ -51,8 +52,9 @@ class Outbox:
         """Forget a report; called once the controller has acknowledged it."""
         self._path(ref).unlink(missing_ok=True)
 
-    def refused(self, report: Report, why: BenchfarmError) -> None:
-        """Set aside a report that the controller refuses; it is not sent again automatically."""
+    def refused(self, report: Report, why: BenchfarmError | ControllerFailed) -> None:
+        """Set aside a report that the controller refuses, or can't take; it is not sent again
+        automatically."""
         path = self._path(report.ref)
         aside = path.with_suffix(".refused")
         try:

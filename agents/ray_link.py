@@ -10,7 +10,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from agents.link import ControllerAway
+from agents.link import ControllerAway, ControllerFailed
 from controller.contracts.artefacts import ArtefactFile, ArtefactPart, ArtefactReceipt
 from controller.contracts.device import Admission, Registration
 from controller.contracts.errors import BenchfarmError
@@ -65,7 +65,8 @@ class RayLink:
         except RayTaskError as error:
             if isinstance(error.cause, BenchfarmError):
                 raise error.cause from None
-            raise
+            cause = error.cause or error
+            raise ControllerFailed(f"{type(cause).__name__}: {cause}") from error
         except (ValueError, RayError) as error:
             self._actor = None
             raise ControllerAway from error

@@ -15,7 +15,11 @@ readonly PROMETHEUS_PAGES=(
 )
 # Wished for, not needed: without it the kernels run in plain torch.
 readonly COMPILER_PACKAGE=g++
-has_compiler() { "${CXX:-c++}" -x c++ -fopenmp -fsyntax-only /dev/null 2>/dev/null; }
+has_compiler() {
+  local compiler=("${CXX:-c++}")
+  command -v "${compiler[0]}" >/dev/null || read -ra compiler <<<"${CXX:-c++}" # with arguments
+  "${compiler[@]}" -x c++ -fopenmp -fsyntax-only /dev/null 2>/dev/null
+}
 
 # Wished for, not needed: launch settings that ask for one are refused where it is absent.
 declare -rA LAUNCH_PACKAGE_FOR=(
@@ -71,9 +75,12 @@ install_packages() {
 unpack() {
   local into=$1 deb
   shift
+  [[ -d $into || ! -d $into.old ]] || mv -T "$into.old" "$into" || return # killed in between
   rm -rf "$DEPS/debs" "$into.new" "$into.old" && mkdir -p "$DEPS/debs" "$into.new" || return
   (cd "$DEPS/debs" && apt-get -o APT::Sandbox::User=root download -qq "$@") || return
-  [[ ! -d $into ]] || cp --archive --link "$into/." "$into.new" || return
+  if [[ -d $into ]] && ! cp --archive --link "$into/." "$into.new" 2>/dev/null; then
+    rm -rf "$into.new" && cp --archive "$into" "$into.new" || return # no hard links here
+  fi
   for deb in "$DEPS"/debs/*.deb; do
     dpkg -x "$deb" "$into.new" || return # replaces files, never writes into them
   done

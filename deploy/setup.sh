@@ -220,7 +220,13 @@ look_around() {
 take_turn() {
   mkdir -p "$DEPS"
   exec {turn}>"$WORK_LOCK"
-  flock --nonblock "$turn" || { say "waiting for another setup in this folder" && flock "$turn"; }
+  local status=0
+  flock --nonblock "$turn" || status=$?
+  case $status in
+    0) ;;
+    1) say "waiting for another setup in this folder" && flock "$turn" ;;
+    *) say "warning: $DEPS can't be locked: run one setup at a time" ;;
+  esac
   look_around # another may have done it meanwhile
 }
 

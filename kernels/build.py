@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import shlex
 import shutil
 import subprocess
 import sys
@@ -109,7 +108,7 @@ def _compiler() -> list[str]:
     if platform.machine() not in ("x86_64", "AMD64"):
         raise NotBuilt(f"no kernels exist for {platform.machine()}")
     wanted = os.environ.get("CXX", "c++")
-    program, *arguments = shlex.split(wanted) or [wanted]
+    program, *arguments = [wanted] if shutil.which(wanted) else wanted.split() or [wanted]
     found = shutil.which(program)
     if found is None:
         raise NotBuilt(f"the C++ compiler {wanted} is not installed")

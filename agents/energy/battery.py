@@ -29,6 +29,9 @@ CHARGE: Final = "battery charge"
 """The sources' names in results."""
 _ON_BATTERY: Final = "Discharging"
 """The only status of a battery (Linux, power_supply class) that excludes a charger."""
+_UNTOLD: Final = 3
+"""Most rounds in a row without a status. Where a service tells it, the sampler asks in every second
+one, and the last of the rest, or of the run, may have been cut off."""
 _LEAST_UA: Final = 10_000.0
 """Least current in µA of an awake phone; a smaller value must be in mA."""
 _VOLTS: Final = (2.5, 25.0)
@@ -37,6 +40,8 @@ _FULL_UAH: Final = (0.3e6, 30e6)
 """Plausible charges in µAh of a full battery: a watch's, and more than a large tablet's."""
 _LEAST_UAH: Final = 100_000.0
 """Least charge in µAh of which no percentage is known; a smaller value must be in mAh."""
+_LEAST_WATTS: Final = 0.02
+"""Least power of an awake phone; less is of a charge in mAh."""
 _JOULES_OF_UAH_V: Final = 3600e-6
 
 
@@ -64,8 +69,9 @@ def require_no_charger(readings: Sequence[Reading]) -> None:
         raise EnergyUnknownError(
             f"the battery's status was {told}, which does not exclude a charger"
         )
-    # Where a service tells it, the sampler asks in every second round.
-    if not any(statuses) or (None, None) in itertools.pairwise(statuses):
+    rounds = itertools.groupby(statuses, bool)
+    untold = [len([*group]) for told, group in rounds if not told]
+    if not any(statuses) or max(untold, default=0) > _UNTOLD:
         raise EnergyUnknownError("the battery's status is not told from end to end")
 
 
@@ -117,9 +123,14 @@ def _by_charge(readings: Sequence[Reading], span: Span) -> Joules:
         raise EnergyUnknownError("the battery's charge is not told")
     if any(b > a for (_, a), (_, b) in itertools.pairwise(charges)):
         raise EnergyUnknownError("the battery's charge rose, as with a charger")
-    _require_uah([charge for _, charge in charges], _numbers(readings, "battery_capacity"))
     joules_a_step = _JOULES_OF_UAH_V * max(volts)
-    return of_counter(_used(charges, volts), span, resolution(charges) * joules_a_step)
+    used = of_counter(_used(charges, volts), span, resolution(charges) * joules_a_step)
+    told, percents = [charge for _, charge in charges], _numbers(readings, "battery_capacity")
+    if min(told) > 0:
+        _require_uah(told, percents)
+    elif used.value < _LEAST_WATTS * span.seconds:  # counted from anywhere, as Linux allows
+        raise EnergyUnknownError(f"a charge that gives {used.value:g} J is not in µAh")
+    return used
 
 
 def _require_uah(charges: Sequence[float], percents: Sequence[float]) -> None:

@@ -91,8 +91,9 @@ def _by_frequency(
     readings: Sequence[Reading], highest: Mapping[str, float], share: float
 ) -> Iterator[ThrottlingSign]:
     """Yield the earliest moment at which a core was allowed less than this share of its highest
-    frequency."""
-    for reading in readings:
+    frequency while it was timed: what held before the warm-up's end is the last reading of it."""
+    timed_from = max((r.at_s for r in readings if r.at_s <= 0), default=0.0)
+    for reading in (r for r in readings if r.at_s >= timed_from):
         for name, khz in _numbers([reading], _LIMIT):
             if 0 <= khz < share * highest[name]:
                 core, left = name.removeprefix("limit_"), khz / highest[name]

@@ -84,8 +84,8 @@ def against(
 ) -> KernelRow:
     """Return the comparison with a user's implementation; raises UserError if it fails."""
     comparator = comparator_of(case, identity, named)
-    identity = replace(identity, baseline_digest=digest_of(named))
     try:
+        identity = replace(identity, baseline_digest=digest_of(named))
         measured = row(wanted, identity, case, named, comparator.work, seed)
     except ComparatorUnusable as error:
         raise raised_by(case, identity, named, error) from error

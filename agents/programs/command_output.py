@@ -180,11 +180,16 @@ def _at(found: object, path: Sequence[str], where: Mapping[str, str]) -> Iterato
             yield from _at(one, left, where)
 
 
+def _cells(line: str) -> list[str]:
+    """Return the cells of a line; raises csv.Error for an unclosed quote and a cell too long."""
+    return next(csv.reader([line], strict=line.count('"') % 2 == 1), [])
+
+
 def _column(text: str, heading: str, where: Mapping[str, str]) -> Iterator[object]:
     names: list[str] = []
     for line in text.splitlines():
         try:
-            cells = next(csv.reader([line], strict=True), [])
+            cells = _cells(line)
         except csv.Error as error:
             if not names:  # a log may stand before the table
                 continue

@@ -25,9 +25,9 @@ STDERR_BYTES = 16 * 2**10
 KILLED = 128 + 9
 """Exit code of a killed program, as in shells."""
 NOT_STARTED = frozenset({126, 127})
+"""A shell's exit codes for a program that can't be executed or isn't found."""
 SIGNALLED = range(129, 193)
 """Exit statuses by which a shell reports the signals 1 to 64, as 128 + the number."""
-"""A shell's exit codes for a program that can't be executed or isn't found."""
 MAX_CHARACTERS: Final = 200
 """Most characters of a device's text in a fact or a message."""
 MESSAGE_CHARACTERS: Final = 1000

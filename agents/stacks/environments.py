@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,6 +69,11 @@ class EnvironmentFolder:
         with replacing(self.path / STATE) as new:
             write_private(new, state.model_dump_json())
             new.chmod(0o644)
+
+    def share(self) -> None:
+        """Let farms of other users read the state, which earlier releases kept to their own."""
+        with suppress(OSError):  # another's farm has installed it
+            (self.path / STATE).chmod(0o644)
 
     @property
     def reusable(self) -> InstallState | None:

@@ -55,6 +55,7 @@ class Installation:
     def run(self) -> None:
         """Complete the environment; raises StackNotInstalled."""
         if self.folder.is_installed:
+            self.folder.share()
             self.say(f"stack {self.stack}: is installed in {self.folder.path}")
             return
         started = time.monotonic()

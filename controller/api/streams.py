@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from controller.api.route_kinds import TOTAL, Export
 from controller.contracts.error_payload import ErrorPayload
-from controller.contracts.errors import FarmUnavailable, UserError
+from controller.contracts.errors import FarmUnavailable, OverQuota, UserError
+from controller.metrics.web_server import TooManyRequests
 from controller.platform.peers import check_peer_async
 from controller.runtime.client import QUIET_S
 from controller.runtime.home import Home
@@ -135,10 +136,13 @@ async def _lines(response: httpx.Response) -> AsyncGenerator[str, None]:
 async def _refusal(response: httpx.Response, tried: str) -> UserError:
     content = (await response.aread())[:MAX_REFUSAL_BYTES]
     try:
-        return ErrorPayload.model_validate_json(content).error()
+        refusal = ErrorPayload.model_validate_json(content).error()
     except ValidationError:
         seen = f"the controller answered with status {response.status_code}"
         return FarmUnavailable(tried, seen, "Repeat it later.")
+    if isinstance(refusal, OverQuota):  # of streams: one is free soon after a watcher has left
+        return TooManyRequests(refusal.tried, refusal.seen, refusal.remedy)
+    return refusal
 
 
 def _headers(home: Home) -> Mapping[str, str]:

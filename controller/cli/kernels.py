@@ -139,8 +139,8 @@ def bench(
     rows, unlike = with_earlier(found, before)
     if unlike:
         said = (
-            "another operator, shape, dtype, variant, baseline, direction, CPU, torch, sources or "
-            "settings"
+            "another operator, shape, dtype, variant, baseline, direction, bytes, CPU, torch, "
+            "sources or settings"
         )
         say(f"not added: {unlike} of {len(before)} earlier rows, of {said}", err=True)
     if json:

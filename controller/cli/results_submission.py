@@ -17,7 +17,7 @@ from controller.imported.checked_logs import contradiction, run_of
 from controller.imported.exportable import DETAIL_ARTEFACT, LOGS, Exportable, choose_exportable
 from controller.imported.stored_figures import figure_differences
 from controller.imported.submission import SUMS, TO_FILL_IN, checksums, submission_of
-from controller.loadgen.logs import DetailLog, LogUnreadable
+from controller.loadgen.logs import TRACE, DetailLog, LogUnreadable
 from controller.platform.atomic import replacing_folder
 from controller.platform.terminal import say
 from controller.runtime.run_files import RunFiles, name_of
@@ -116,14 +116,25 @@ def _readable(
 
 
 def _files_of(result: StoredResult, files: RunFiles) -> dict[str, bytes]:
-    """Return a result's logs by artefact; raises NotFound, CopyDamaged, LogUnreadable."""
+    """Return a result's logs by artefact, with those traces that are at hand.
+
+    Raises NotFound, CopyDamaged, LogUnreadable.
+    """
     contents = {}
     for name in (name for name in LOGS if name in result.artefacts):
-        one = files.at_hand(result.attempt, name_of(result, result.artefacts[name]))
-        if one.size > MOST_LOG_BYTES:
-            raise LogUnreadable(f"{one.path} has more than {MOST_LOG_BYTES} bytes")
-        contents[name] = b"".join(files.pieces(one))
+        try:
+            contents[name] = _content(result, files, name)
+        except _NOT_AT_HAND:  # a trace comes last, and holds no figure that the others lack
+            if LOGS[name][1] != TRACE:
+                raise
     return contents
+
+
+def _content(result: StoredResult, files: RunFiles, name: str) -> bytes:
+    one = files.at_hand(result.attempt, name_of(result, result.artefacts[name]))
+    if one.size > MOST_LOG_BYTES:
+        raise LogUnreadable(f"{one.path} has more than {MOST_LOG_BYTES} bytes")
+    return b"".join(files.pieces(one))
 
 
 def _parsed(files: Mapping[str, bytes]) -> RunLogs:

@@ -7,6 +7,7 @@ before pydantic parses JSON itself (`model_validate_json`).
 from __future__ import annotations
 
 import json
+import math
 import re
 import reprlib
 from contextlib import suppress
@@ -220,12 +221,14 @@ class _Loader(yaml.SafeLoader):
                     raise _refusal(f"key {said} is given twice", key_node.start_mark)
                 seen.add(key)
 
-    def construct_number(self, node: yaml.ScalarNode) -> float:
-        """Construct a number, unless it has too many digits."""
+    def construct_number(self, node: yaml.ScalarNode) -> float | str:
+        """Construct a number, unless it has too many digits; a text if it is beyond floats."""
         if len(node.value) > MAX_DIGITS:
             raise _refusal(f"a number has more than {MAX_DIGITS} digits", node.start_mark)
         is_int = node.tag.endswith(":int")
         number: float = (self.construct_yaml_int if is_int else self.construct_yaml_float)(node)
+        if math.isinf(number) and _EXPONENT.match(node.value):
+            return str(node.value)  # such as a commit's hash
         return number
 
 

@@ -24,7 +24,8 @@ class Throttled(Contract):
 
     thermal_status: Status
     frequency_share: Share
-    """Of the highest frequency a core may take, against what it might at the run's start."""
+    """Of the highest frequency a core may take, against the most that it might at any time of the
+    run, its rest included."""
     latency_drift: PositiveFloat
     """By how much latencies lie above those of the run's start, to its end."""
 

@@ -66,12 +66,9 @@ def submission_of(
             measurement = _measurement(one, catalog)
             files[path] = _encoded(measurement)
             lines += _blanks(path, measurement)
-            lines += _doubts(
-                one,
-                run_logs[one.result.run_id],
-                f"{base}/results/{system}/{one.benchmark}/{one.scenario}",
-                catalog,
-            )
+            results = f"{base}/results/{system}/{one.benchmark}/{one.scenario}"
+            lines += _missing_logs(one, log_files[one.result.run_id], results)
+            lines += _doubts(one, run_logs[one.result.run_id], results, catalog)
         app = app_json(of_phone, run_logs, catalog, version)
         files[f"{base}/results/{system}/result.json"] = app.encode()
         path, description = f"{base}/systems/{system}.json", _system(of_phone[0])
@@ -170,11 +167,7 @@ def _doubts(one: Exportable, of_run: RunLogs, path: str, catalog: Catalog) -> It
     if rules.seeds and said != rules.seeds.said:
         yield f"{path}: LoadGen had not the seeds of {rules.title}"
     metric = ACCURACY_METRIC[result.workload]
-    scored = metric in result.metrics
-    for artefact, (role, name) in LOGS.items():
-        if artefact not in result.artefacts and (scored or role != "accuracy"):
-            yield f"{path}/log_{role}/{name}: it is mandatory, and there is none"
-    if not scored:
+    if metric not in result.metrics:
         yield f"{path}/log_accuracy: there was no accuracy run"
         return
     known = catalog.workloads.get(result.workload)
@@ -182,6 +175,14 @@ def _doubts(one: Exportable, of_run: RunLogs, path: str, catalog: Catalog) -> It
     if target and result.metrics[metric].value < target.value:
         value = result.metrics[metric].value
         yield f"{path}: {metric} {value:.4f} is below the target {target.value:.4f}"
+
+
+def _missing_logs(one: Exportable, there: Mapping[str, bytes], path: str) -> Iterator[str]:
+    """Yield the mandatory logs that are not at hand; none of an accuracy run that there was not."""
+    scored = ACCURACY_METRIC[one.result.workload] in one.result.metrics
+    for artefact, (role, name) in LOGS.items():
+        if artefact not in there and (scored or role != "accuracy"):
+            yield f"{path}/log_{role}/{name}: it is mandatory, and none is at hand"
 
 
 def _log_doubts(one: Exportable, of_run: RunLogs, path: str) -> Iterator[str]:

@@ -103,7 +103,8 @@ def farm_facts(
         since=_since(cluster, psutil.boot_time() if boot_time is None else boot_time),
         endpoint=home.endpoint() if home.endpoint_file.exists() else None,
         prometheus=prometheus,
-        prometheus_answers=bool(prometheus) and is_listening(str(prometheus).partition("//")[2]),
+        prometheus_answers=bool(prometheus)
+        and is_listening(str(prometheus).partition("//")[2], home.owner),
         api=home.api_process(),
         api_runs=running_api(home) is not None,
         manifests_changed=not away and have_changed(home),

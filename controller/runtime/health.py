@@ -122,8 +122,11 @@ def is_supervised(home: Home) -> bool:
     return home.wanted.exists() and is_locked(home.supervisor_lock)
 
 
-def is_listening(address: str) -> bool:
-    """Return whether something listens at HOST:PORT, or [IPv6]:PORT, and no other user's does."""
+def is_listening(address: str, owner: int | None = None) -> bool:
+    """Return whether a program listens at HOST:PORT, or [IPv6]:PORT, and not another user's.
+
+    owner: whose farm it is; None: this user's.
+    """
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")  # of IPv6
     try:
@@ -131,7 +134,7 @@ def is_listening(address: str) -> bool:
             uid = uid_of_peer(connection)
     except OSError:
         return False
-    return uid is None or is_trusted(uid)
+    return uid is None or uid == owner or is_trusted(uid)
 
 
 def why_unanswered(home: Home, answer_s: float = ANSWER_S) -> str:
@@ -142,7 +145,7 @@ def why_unanswered(home: Home, answer_s: float = ANSWER_S) -> str:
         return f"{CONTROLLER_AWAY}: Ray starts it"
     if why := why_silent(home, answer_s):
         return why
-    if not is_listening(address):
+    if not is_listening(address, home.owner):
         return f"{CONTROLLER_AWAY}: nothing listens at {address}; Ray starts it again"
     return ""
 

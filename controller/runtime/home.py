@@ -118,6 +118,11 @@ class Home:
         return Home(path)
 
     @property
+    def owner(self) -> int | None:
+        """The user whose farm it is; None if there is none."""
+        return self.path.stat().st_uid if self.path.exists() else None
+
+    @property
     def store(self) -> Path:
         """The SQLite file."""
         return self.path / "store.sqlite"

@@ -81,7 +81,8 @@ class OpenRuns:
         self._open: dict[str, Run] = {}
         self._held = HeldRuns()
         self._queued = QueuedRuns(self._claims)
-        self._put(store.runs(open_only=True))
+        # A release that doesn't understand a sweep's record leaves its runs out, too.
+        self._put(r for r in store.runs(open_only=True) if r.sweep_id in self._claims)
         self._set_aside: dict[str, tuple[Run, StoreDamaged]] = {}
         """Runs before a change that the store could not keep, and why it could not."""
         self._leases = Leases(settings.lease_ttl_s)

@@ -71,7 +71,8 @@ class QueuedRuns:
             return
         kind, place = self._where.pop(run_id)
         runs = self._lines[kind]
-        del runs[bisect_left(runs, place, key=itemgetter(0))]
+        at = bisect_left(runs, place, key=itemgetter(0))
+        del runs[next(n for n in range(at, len(runs)) if runs[n][1].run_id == run_id)]
         if not runs:
             del self._lines[kind]
 

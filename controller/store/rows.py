@@ -33,8 +33,9 @@ from controller.contracts.sweep import Cell
 from controller.store import tables
 from controller.store.sealing import seal_of_outcome, seal_of_row, seal_of_run
 
-PREPARING_S: Final = 3600.0
-"""Most seconds of an attempt beside what its deadline limits: it sends files, and cools down."""
+WAITING_S: Final = 86_400.0
+"""Seconds of an attempt beside its deadline that are believed: it sends files, cools down, waits
+for cores that another farm holds, and may start several workers."""
 
 Row = Mapping[str, Any]
 """A row by column name; its values are validated by the contract when it is read."""
@@ -263,11 +264,11 @@ def took_of(row: Row) -> Took:
 def _lasted_s(row: Row) -> float:
     """Return the seconds of an ended attempt, from a row with its run's deadline.
 
-    Both times are by the wall clock: where that was set meanwhile, no more counts than the run may
-    take, and no less than nothing.
+    Both times are by the wall clock: where that was set meanwhile, no more counts than is believed,
+    and no less than nothing.
     """
     wall_s = float(row["ended_at"] - row["leased_at"])
-    return min(max(0.0, wall_s), float(row["deadline_s"]) + PREPARING_S)
+    return min(max(0.0, wall_s), float(row["deadline_s"]) + WAITING_S)
 
 
 def token_of(row: Row) -> Token:

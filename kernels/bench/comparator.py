@@ -94,7 +94,10 @@ def digest_of(named: str) -> str:
     place = named.partition(":")[0]
     if not place.endswith((".py", ".so")):
         place = getattr(importlib.import_module(place), "__file__", None) or ""
-    return hashlib.sha256(Path(place).read_bytes()).hexdigest()[:16] if place else ""
+    try:
+        return hashlib.sha256(Path(place).read_bytes()).hexdigest()[:16] if place else ""
+    except OSError as error:  # gone since, or within an archive
+        raise ComparatorUnusable(f"its file can't be read again: {error}") from error
 
 
 def _operator(library: str, name: str) -> object:

@@ -46,7 +46,7 @@ from controller.scheduling.policy import RetryPolicy
 from controller.stats.medians import median_of_runs
 from controller.store.newest import TRIES_OF_CELL
 from controller.store.protocol import Store, StoreReader
-from controller.store.rows import PREPARING_S
+from controller.store.rows import WAITING_S
 from controller.store.sqlite import SqliteStore
 from tests.support import builders
 from tests.support.store_examples import (
@@ -750,7 +750,7 @@ def test_an_attempt_counts_no_longer_than_its_run_may_take_where_the_clock_was_s
         ended_at = leased.run.attempts[0].leased_at + years * 365 * 86_400.0
         store.save_runs([report(leased.run, result(), now=ended_at)])
     seconds = sorted(spent.seconds for spent in store.spent(since=-math.inf))
-    assert seconds == [0.0, runs[0].deadline_s + PREPARING_S]
+    assert seconds == [0.0, runs[0].deadline_s + WAITING_S]
     assert sorted(took.seconds for took in store.took([runs[0].cell])) == seconds
 
 

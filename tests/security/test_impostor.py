@@ -161,6 +161,7 @@ def test_an_impostor_is_no_controller(tmp_path: Path) -> None:
         assert why_silent(home) == said
         assert why_unanswered(home) == said
         assert not is_listening(running.address)
+        assert is_listening(running.address, owner=OTHER_UID), "root looks at that user's farm"
     assert running.heard == b""
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.agent import AgentParts, AgentPauses, HostAgent
+from agents.agent import MOST_FAILED, AgentParts, AgentPauses, HostAgent
 from agents.artefact_queue import ArtefactQueue
 from agents.artefacts import SendingPauses
-from agents.link import ControllerAway
+from agents.link import ControllerAway, ControllerFailed
 from agents.metrics import AgentMetrics
 from agents.outbox import Outbox
 from controller.contracts.device import (
@@ -31,7 +31,7 @@ from controller.contracts.errors import (
     VersionMismatch,
 )
 from controller.contracts.records import ADMIN
-from controller.contracts.result import Blame, Failure, Outcome
+from controller.contracts.result import Blame, Failure, Outcome, Result
 from controller.contracts.run import AttemptState, RunState
 from controller.contracts.wire import (
     AttemptRef,
@@ -457,23 +457,36 @@ async def test_a_transport_that_breaks_is_the_harnesss_fault(box: FarmBox, tmp_p
     )
 
 
+FAILS = ControllerFailed("OverflowError: for SQLite")
+
+
 async def test_an_outcome_that_cannot_be_reported_ends_as_a_failure(
-    box: FarmBox, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    box: FarmBox, tmp_path: Path
 ) -> None:
     link, bench = MemoryLink(box), Bench()
     async with serving(link, bench, tmp_path) as agent:
         spec = await first_job(link, bench, agent)
-        link.faults["report"] = [OverflowError("for SQLite"), OverflowError("for SQLite")]
+        link.faults["report"] = [FAILS] * (MOST_FAILED + 1)
         bench.running[spec.job.ref].set_result(builders.result(0.125))
         report = await link.reported.get()
     assert report.ref == spec.job.ref
-    assert report.outcome == Failure(
-        blame=Blame.HARNESS,
-        kind="report",
-        message="cannot report the outcome: OverflowError: for SQLite. Read it in the agent's log.",
-    )
-    (said,) = [r.message for r in caplog.records if r.levelname == "ERROR"]
-    assert "0.125" in said
+    assert isinstance(report.outcome, Failure)
+    assert (report.outcome.blame, report.outcome.kind) == (Blame.HARNESS, "report")
+    assert str(FAILS) in report.outcome.message
+    (kept,) = outbox(tmp_path)
+    assert kept.endswith(".refused")
+    assert "0.125" in (tmp_path / "outbox" / kept).read_text()
+
+
+async def test_an_outcome_that_the_controller_takes_at_last_counts(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        link.faults["report"] = [FAILS] * (MOST_FAILED - 1)
+        bench.running[spec.job.ref].set_result(builders.result(0.125))
+        assert isinstance((await link.reported.get()).outcome, Result)
     assert outbox(tmp_path) == []
 
 
@@ -487,7 +500,7 @@ async def test_an_outcome_that_no_longer_can_be_reported_lets_the_next_agent_ser
         bench.running[spec.job.ref].set_result(builders.result())
         await until(lambda: "report" in link.said, "it is on its way")
     link = MemoryLink(box)
-    link.faults["report"] = [OverflowError("for SQLite")]
+    link.faults["report"] = [FAILS] * MOST_FAILED
     async with serving(link, Bench(), tmp_path, builders.agent(incarnation="second")) as agent:
         assert isinstance((await link.reported.get()).outcome, Failure)
         await agent.registered.wait()

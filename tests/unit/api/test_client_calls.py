@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 from hypothesis import settings
@@ -26,7 +27,8 @@ from hypothesis.stateful import (
 from controller.api.connection import Ask, Connection
 from controller.api.contexts import FarmContext, keep_context
 from controller.api.farm_client import ApiFarmClient
-from controller.api.problems import problem_of
+from controller.api.problems import problem_of, type_of
+from controller.api.streams import _refusal
 from controller.client import NO_HOME, Farm
 from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import (
@@ -346,7 +348,7 @@ def test_who_is_always_asked_to_wait_is_told_so() -> None:
 
 
 def test_events_end_where_nothing_is_heard_for_too_long() -> None:
-    short = Timings(restart_s=0.0, quiet_s=0.05)
+    short = Timings(restart_s=0.0, quiet_s=1.0)
     with (
         answering(Peer(pieces=[b": nothing new\n\n"], silent=True)) as peer,
         ApiFarmClient(NO_HOME, context_of(peer), short).beats("s-1") as beats,
@@ -384,3 +386,10 @@ def test_a_lost_answer_leaves_open_what_was_done(tmp_path: Path) -> None:
     assert "may have done what was asked" in said.detail
     assert "before you repeat it" in said.remedy
     assert plain.remedy.startswith("Repeat it later")
+
+
+async def test_a_stream_too_many_is_worth_another_try() -> None:
+    payload = ErrorPayload.of(OverQuota("watch the sweep", "ann watches 32 already", "End one."))
+    said = httpx.Response(429, content=payload.model_dump_json())
+    refusal = await _refusal(said, "watch the sweep")
+    assert problem_of(refusal).type == type_of(429)

@@ -12,7 +12,7 @@ import pytest
 from controller.platform.programs import installed_beside
 from tests.support.waiting import PATIENCE_S
 
-BENCHFARM = str(installed_beside("benchfarm"))
+BENCHFARM, PYTHON = str(installed_beside("benchfarm")), str(installed_beside("python"))
 SWEEP = "{name: x, workload: shapes_classifier, stack: litert, scenario: offline}"
 ROOM = 1 << 30
 """Bytes that a call may take; one that reads /dev/zero to its end takes all."""
@@ -22,7 +22,8 @@ def called(script: str, home: Path, stdin: str = "") -> subprocess.CompletedProc
     """Call a line of the shell, in which `$0` is benchfarm."""
     return subprocess.run(
         ("sh", "-c", script, BENCHFARM),
-        env={**os.environ, "BENCHFARM_HOME": str(home)},
+        # Each thread of OpenBLAS reserves memory: a machine with many cores would need more.
+        env={**os.environ, "BENCHFARM_HOME": str(home), "OPENBLAS_NUM_THREADS": "1"},
         cwd=home,
         input=stdin,
         capture_output=True,
@@ -56,7 +57,7 @@ def test_streams_that_are_closed_or_endless(
 def test_programs_that_are_started_have_the_streams_too(tmp_path: Path) -> None:
     code = "import os, sys; from controller.platform.terminal import open_missing_streams as f; f()"
     child = "import os; os.write(1, b'x'); assert os.read(0, 1) == b''"
-    script = f'''exec <&- >&-; "{BENCHFARM.replace("benchfarm", "python")}" -c "{code}
+    script = f'''exec <&- >&-; "{PYTHON}" -c "{code}
 import subprocess; sys.exit(subprocess.run([sys.executable, '-c', \\"{child}\\"]).returncode)"'''
     done = called(script, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

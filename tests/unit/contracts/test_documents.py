@@ -102,6 +102,7 @@ def test_a_knob_s_value_is_read_as_it_is_shown(value: Scalar) -> None:
         ("1e", "1e"),
         ("e5", "e5"),
         ("1e5x", "1e5x"),
+        ("52e8091", "52e8091"),
     ],
 )
 def test_a_number_may_have_an_exponent_without_a_point(word: str, value: object) -> None:

@@ -134,6 +134,7 @@ def debian_package(root: Path, name: str, **files: str) -> Path:
     """Build a package with files in usr/bin."""
     tree = root / "trees" / name
     (tree / "DEBIAN").mkdir(parents=True)
+    (tree / "DEBIAN").chmod(0o755)  # whatever the umask
     (tree / "usr/bin").mkdir(parents=True)
     for file, content in files.items():
         (tree / "usr/bin" / file).write_text(content)

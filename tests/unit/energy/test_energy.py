@@ -256,6 +256,32 @@ UNKNOWN: Mapping[str, tuple[list[Reading], str]] = {
 }
 
 
+def relative(times: float = 1.0) -> list[Reading]:
+    """A battery whose charge counts from anywhere, as Linux allows, in so many times µAh."""
+    return [
+        replace(r, values={**r.values, "battery_charge_counter": f"{(uah - 2.1e6) * times:.3f}"})
+        for r in charge(STEADY)
+        for uah in [float(r.values["battery_charge_counter"])]
+    ]
+
+
+def test_a_charge_that_counts_from_anywhere_is_known_if_it_is_of_a_phone() -> None:
+    absolute, told = (energy_of(one, RUN, None, 60) for one in (charge(STEADY), relative()))
+    known = told.metrics["energy_gross"].value
+    assert known == pytest.approx(absolute.metrics["energy_gross"].value, rel=1e-3)
+    assert "is not in µAh" in str(energy_of(relative(1e-3), RUN, None, 60).facts["energy_unknown"])
+
+
+def test_a_status_in_every_second_round_is_enough_though_the_last_was_cut_off() -> None:
+    readings = current(STEADY)
+    last = len(readings) - 1
+    told = [
+        without_status(r) if number % 2 or number == last else r
+        for number, r in enumerate(readings)
+    ]
+    assert "energy_gross" in energy_of(told, RUN, None, 60).metrics
+
+
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_what_cannot_be_known_is_unknown_and_says_why(name: str) -> None:
     readings, why = UNKNOWN[name]

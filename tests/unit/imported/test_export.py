@@ -175,14 +175,23 @@ def test_traces_are_in_the_tree(tmp_path: Path) -> None:
         assert found.read_text() == f"[{role}]\n"
     page = (tmp_path / "out/TO_FILL_IN.md").read_text()
     assert logs.TRACE not in page
-    assert f"{TASK}/log_accuracy/{logs.SUMMARY}: it is mandatory, and there is none" in page
+    assert f"{TASK}/log_accuracy/{logs.SUMMARY}: it is mandatory, and none is at hand" in page
 
 
 def test_each_missing_trace_is_named(tmp_path: Path) -> None:
     write_tree([phone_result(tmp_path)], tmp_path / "out")
     page = (tmp_path / "out/TO_FILL_IN.md").read_text()
     for role in ("performance", "accuracy"):
-        assert f"{TASK}/log_{role}/{logs.TRACE}: it is mandatory, and there is none" in page
+        assert f"{TASK}/log_{role}/{logs.TRACE}: it is mandatory, and none is at hand" in page
+
+
+def test_a_result_whose_trace_is_not_at_hand_yet_is_exported(tmp_path: Path) -> None:
+    one = with_traces(phone_result(tmp_path))
+    Path(one.artefacts["accuracy_loadgen_trace"]).unlink()
+    write_tree([one], tmp_path / "out")
+    page = (tmp_path / "out/TO_FILL_IN.md").read_text()
+    assert f"{TASK}/log_accuracy/{logs.TRACE}: it is mandatory, and none is at hand" in page
+    assert f"{TASK}/log_performance/{logs.TRACE}" not in page
 
 
 def mixed(folder: Path, facts: Environment, **changes: object) -> list[str]:

@@ -79,6 +79,12 @@ def test_a_core_that_was_limited_from_the_first_reading_on_is_told_when_it_is_le
     assert (found.at_s, found.what) == (0.5, "throttled: cpu0 limited to 50% of its frequency")
 
 
+def test_a_limit_that_was_lifted_before_the_first_query_slowed_nothing_that_was_timed() -> None:
+    rounds = ((-5.0, 1_200_000), (-3.0, 1_200_000), (-1.0, 2_400_000), (1.0, 2_400_000))
+    readings = limited(*((at_s, {"cpu0": khz}) for at_s, khz in rounds))
+    assert findings(readings, STEADY, 2.0, LIMITS) == []
+
+
 def test_the_earliest_fall_of_any_core_is_told_whenever_the_core_appeared() -> None:
     readings = limited(
         (1.0, {"cpu0": 2_000_000}),

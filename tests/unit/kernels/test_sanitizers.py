@@ -25,10 +25,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(library: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    compiler = os.environ.get("CXX", "c++")
+    compiler = os.environ.get("CXX", "c++").split()
     runtimes = [
         subprocess.run(
-            [compiler, f"-print-file-name=lib{name}.so"],
+            [*compiler, f"-print-file-name=lib{name}.so"],
             stdout=subprocess.PIPE,
             text=True,
             check=True,

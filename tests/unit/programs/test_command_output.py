@@ -360,6 +360,12 @@ def test_lines_before_a_csv_table_are_no_part_of_it(before: str) -> None:
     assert found["latency"].samples == (1.0, 3.0)
 
 
+def test_text_after_a_closing_quote_is_no_row_of_a_csv_table() -> None:
+    of = command(figures={"latency": {**CSV, "select": "all"}})
+    found = measured(of, lambda _: 'name,t\nb,2\n"model" loaded\nc,3\n')
+    assert found["latency"].samples == (2.0, 3.0)
+
+
 @pytest.mark.parametrize("row", ['"a,1', 'a,"1', f"{'x' * 200_000},1"])
 def test_a_row_that_is_no_csv_is_refused(row: str) -> None:
     of = command(figures={"latency": {**CSV, "select": "all"}})

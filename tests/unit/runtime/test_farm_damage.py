@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.errors import AgentRevoked, StoreDamaged, UserError
+from controller.contracts.records import SweepRecord
 from controller.contracts.run import RunState
+from controller.store import reading
+from controller.store.rows import Row, sweep_of
 from tests.support import builders, sqlite_damage
 from tests.support.farm import FarmBox
 
@@ -196,3 +199,23 @@ def test_a_damaged_page_of_what_was_never_leased_holds_up_no_run(
         box.submit(builders.sweep(name="after"))
     assert _run_all(box) == runs
     assert {run.run_id for run in box.store.runs()} == runs, "each has a sound row"
+
+
+def test_runs_of_a_sweep_that_this_release_does_not_understand_are_left_out(
+    box: FarmBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box.farm.register(builders.registration())
+    for name in ("known", "unknown"):
+        box.submit(builders.sweep(name=name))
+
+    def understood(row: Row) -> SweepRecord:
+        if row["name"] == "unknown":
+            raise ValueError("a word of a later release")
+        return sweep_of(row)
+
+    monkeypatch.setattr(reading, "sweep_of", understood)
+    box.restart()
+    box.farm.register(builders.registration())
+    (job,) = box.ask().run
+    box.report(job.ref, builders.result())
+    assert box.ask().run == ()

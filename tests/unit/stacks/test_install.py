@@ -12,7 +12,7 @@ import subprocess
 import threading
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -110,7 +110,8 @@ def private_index(folder: Path) -> Iterator[PrivateIndex]:
     class Handler(SimpleHTTPRequestHandler):
         def do_GET(self) -> None:
             for process in psutil.Process().children(recursive=True):
-                index.command_lines.append(" ".join(process.cmdline()))
+                with suppress(psutil.Error):  # it has ended meanwhile
+                    index.command_lines.append(" ".join(process.cmdline()))
             if self.headers["Authorization"] == allowed:
                 super().do_GET()
                 return
