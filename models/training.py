@@ -64,6 +64,11 @@ class Loader(Protocol):
         """Processes that load ahead, each a batch at a time; 0: the one that trains loads."""
         ...
 
+    @property
+    def ahead(self) -> int:
+        """Batches that they may have loaded before anybody asks."""
+        ...
+
     def cpu_s(self) -> float:
         """Return the CPU seconds that its own processes have used so far."""
         ...

@@ -68,6 +68,11 @@ class Waiting(Protocol):
         """How many batches may arrive at about the same time: only the first is waited for."""
         ...
 
+    @property
+    def ahead(self) -> int:
+        """How many batches may be there before they are asked for."""
+        ...
+
 
 @runtime_checkable
 class Scaling(Protocol):
@@ -108,6 +113,11 @@ class OneProcess(Generic[Batch, Outputs]):
     def together(self) -> int:
         """See Waiting.together: each loading process finishes one at a time."""
         return max(1, self._loader.workers) if self._loader else 1
+
+    @property
+    def ahead(self) -> int:
+        """See Waiting.ahead."""
+        return self._loader.ahead if self._loader else 0
 
     def start(self) -> None:
         """See Stepping.start."""

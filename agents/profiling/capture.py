@@ -75,8 +75,11 @@ def capture(
     def watch() -> Window[tuple[Steps, Section]]:
         trainer.restart()
         profilers[:] = [profile(activities=[ProfilerActivity.CPU], record_shapes=True)]
-        with trainer.beside_speed(knobs), modules_marked(stepping.model), profilers[0]:
-            steps = _steps(trainer, count, on_progress)
+        with trainer.beside_speed(knobs), modules_marked(stepping.model):
+            for _ in range(trainer.ahead):
+                trainer.step()
+            with profilers[0]:
+                steps = _steps(trainer, count, on_progress)
         disturbed = objections(trainer.section.watch.timed, policy)
         return Window([seconds for seconds, _ in steps], bool(disturbed), (steps, trainer.section))
 

@@ -26,7 +26,9 @@ def run(
 ) -> Result:
     """Load `warmup_steps` + `steps` batches; the latter are the samples.
 
-    throughput: of all timed batches together, since loading ahead makes single ones quick.
+    Not counted are at least those that are loaded ahead. Of several processes, which finish at
+    about the same time, whole rounds count: `steps` is rounded up. throughput: of all timed batches
+    together, since loading ahead makes single ones quick.
 
     Raises WorkerFault, blame user, for a workload whose batches are in memory.
     """
@@ -37,7 +39,9 @@ def run(
             "them. Set the knob data to a data set, and ranks to 1."
         )
         raise WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))
-    warmup, timed = int(knobs["warmup_steps"]), int(knobs["steps"])
+    workers = max(1, loader.workers)
+    warmup = max(int(knobs["warmup_steps"]), loader.ahead)
+    timed = -(-int(knobs["steps"]) // workers) * workers
     policy, watch, waits = load_policy(str(knobs["policy"])), CpuWatch(), []
     for number in range(warmup):
         workload.batch(number)
@@ -55,7 +59,7 @@ def run(
         reasons=disturbed,
         metrics={
             "throughput": Measurement(value=rate, unit=Unit.SAMPLES_PER_SECOND),
-            **measure_waits(evened(waits, max(1, loader.workers))),
+            **measure_waits(evened(waits, workers)),
         },
         environment={
             **backend.environment(),

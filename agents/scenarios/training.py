@@ -59,6 +59,9 @@ class Trainer:
         self._stepping = stepping
         self._waits = isinstance(stepping, Waiting) and stepping.waits
         self._together = stepping.together if isinstance(stepping, Waiting) else 1
+        self.ahead = stepping.ahead if isinstance(stepping, Waiting) else 0
+        """Uncounted steps right before timed ones: while nothing was timed, so many batches were
+        loaded, for which no step waits."""
         self._timed = False
         stepping.start()
         self._done = 0
@@ -165,6 +168,8 @@ def run(
 ) -> Result:
     """Train `warmup_steps` + `steps` steps; the latter are the samples.
 
+    Where batches are loaded ahead, as many steps as these are uncounted in between.
+
     workload: None if the backend steps by itself (see Stepping).
     """
     warmup, timed = int(knobs["warmup_steps"]), int(knobs["steps"])
@@ -175,12 +180,15 @@ def run(
     def train(phase: str, count: int) -> None:
         for _ in range(count):
             steps.append(trainer.step())
-            on_progress(_progress(phase, len(steps), warmup + timed, steps[-1]))
+            done, of = len(steps), warmup + trainer.ahead + timed
+            on_progress(_progress(phase, done, of, steps[-1]))
 
     train("warm-up", warmup)
-    with trainer.beside_speed(knobs), trainer.timing():
-        train("training", timed)
-    return trainer.result(steps[warmup:], policy)
+    with trainer.beside_speed(knobs):
+        train("warm-up", trainer.ahead)
+        with trainer.timing():
+            train("training", timed)
+    return trainer.result(steps[warmup + trainer.ahead :], policy)
 
 
 def run_batches(
@@ -192,8 +200,9 @@ def run_batches(
 ) -> Result:
     """Train in batches, one for each order, and stay idle in between.
 
-    The first step of a batch is not counted, since the other side has filled the caches. There is
-    no rest before the first batch, since the other side may run then.
+    The first step of a batch is not counted, since the other side has filled the caches, nor are
+    those whose data was loaded while it ran. There is no rest before the first batch, since the
+    other side may run then.
     """
     stepping = _stepping(workload, backend)
     trainer = Trainer(stepping)
@@ -202,7 +211,8 @@ def run_batches(
     rested = stepping.cpu_s()
     for count in orders:
         rest_cpu_s = stepping.cpu_s() - rested
-        trainer.step()
+        for _ in range(1 + trainer.ahead):
+            trainer.step()
         with trainer.timing():
             batch = [trainer.step() for _ in range(count)]
         steps += batch

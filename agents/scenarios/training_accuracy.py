@@ -22,7 +22,15 @@ from agents.backends.protocol import OwnGradients, TrainingBackend
 from agents.backends.stepping import OneProcess
 from agents.backends.torch_eager.backend import TorchEager
 from controller.contracts.base import Scalar
-from controller.contracts.result import Environment, Measurement, Result, Validity
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import (
+    Blame,
+    Environment,
+    Failure,
+    Measurement,
+    Result,
+    Validity,
+)
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress
 from controller.stats.following import (
@@ -44,6 +52,8 @@ if TYPE_CHECKING:
 
 Step = TypeVar("Step")
 BuildBackend = Callable[[Mapping[str, Scalar]], TrainingBackend]
+OF_PROCESS: Final = "flush_denormals"
+"""The knob that sets a mode of the whole process."""
 PLAIN: Final = {"precision": "fp32", "memory_format": "contiguous"}
 """Knobs of the plain model's stack, eager torch."""
 LIMITS: Final = {
@@ -127,8 +137,15 @@ def run_beside(
 ) -> Result:
     """Compare the gradients of `gradient_batches` batches, then the losses of `steps` steps.
 
-    plain: the workload with its switches at their defaults.
+    plain: the workload with its switches at their defaults. Raises WorkerFault, blame user, for a
+    knob that the plain model, which trains in the same process, would have, too.
     """
+    if knobs.get(OF_PROCESS):
+        message = (
+            f"cannot compare {OF_PROCESS}: it is a mode of the whole process, which the plain "
+            "model would have, too. Leave it out here; scenario training takes it."
+        )
+        raise WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))
     limits = LIMITS[str(knobs["precision"])]
     steps, batches = int(knobs["steps"]), int(knobs["gradient_batches"])
     precisions = dict.fromkeys(("fp32", str(knobs["precision"])))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Final
 
 from controller.contracts.audit import AUDIT, AuditCheck, audit_of
@@ -215,4 +216,4 @@ def _spreads(results: Sequence[StoredResult], metrics: Sequence[str]) -> Mapping
         metric: spread([r.metrics[metric].value for r in results if metric in r.metrics])
         for metric in metrics
     }
-    return {metric: value for metric, value in found.items() if value is not None}
+    return {name: value for name, value in found.items() if value is not None and isfinite(value)}

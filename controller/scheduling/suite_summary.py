@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from controller.contracts.mobile import SURROGATE
@@ -52,7 +53,7 @@ def _part(session: Session, part: tuple[str, str], judge: Judge) -> PartSummary:
         accuracy_unit=accuracies[0].unit if accuracies else None,
         target_unknown=next(filter(None, map(_target_unknown, results)), ""),
         tries=tuple(_try(run, metric, accuracy) for run in runs),
-        spread=max(spreads, default=None),
+        spread=max(filter(math.isfinite, spreads), default=None),
     )
 
 

@@ -140,7 +140,12 @@ class Judge:
                         yield Verdict.MISSED, f"{again}; {asked}"
 
     def _replication(self, session: Session) -> Iterator[Finding]:
-        whole = [runs for runs in session.tries() if all(run.result for run in runs)]
+        parts = {*session.parts()}
+        whole = [
+            runs
+            for runs in session.tries()
+            if all(run.result for run in runs) and parts <= {run.part for run in runs}
+        ]
         if len(whole) < self.rules.tries:
             yield Verdict.OPEN, f"{len(whole)} of {self.rules.tries} tries"
         for part in session.parts():
@@ -153,14 +158,21 @@ class Judge:
 def too_far(results: Sequence[StoredResult], metrics: Iterable[str], limit: float) -> Iterator[str]:
     """Yield which metrics of results that are to replicate each other differ by too much."""
     for metric in metrics:
-        found = spread([r.metrics[metric].value for r in results if metric in r.metrics])
+        values = [r.metrics[metric].value for r in results if metric in r.metrics]
+        found = spread(values)
         if found is not None and found > limit + ROUNDING:
-            differs = f"{metric} differs by {math.ceil((found - ROUNDING) * 1000) / 10:g} %"
-            yield f"{differs}; at most {limit * 100:.0f} %"
+            yield f"{_differs(metric, values, found)}; at most {limit * 100:.0f} %"
+
+
+def _differs(metric: str, values: Sequence[float], found: float) -> str:
+    if math.isinf(found):  # one of them is 0, as the accuracy of a delegate that fails
+        return f"{metric} is from {min(values):g} to {max(values):g}"
+    return f"{metric} differs by {math.ceil((found - ROUNDING) * 1000) / 10:g} %"
 
 
 def spread(values: Sequence[float]) -> float | None:
-    """Return (largest - smallest) / smallest; None for fewer than two values."""
+    """Return (largest - smallest) / smallest; None for fewer than two values, infinite if one of
+    unequal values is not above 0."""
     if len(values) < 2:
         return None
     least, most = min(values), max(values)

@@ -7,6 +7,7 @@ What is kept, and what a label is, follows MLCommons' reference of the single-st
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 
 LEAST_SIDE = 1.0
 """Pixels. An image whose boxes all have a side of at most this is left out, as in the reference."""
+MOST_PIXELS = 2**31 - 1
+"""Longest side of an image."""
 
 
 class FieldWrong(ValueError):
@@ -155,7 +158,7 @@ def _has_box(boxes: Sequence[_Box]) -> bool:
 def _size(image: Mapping[str, Any], field: str) -> tuple[int, int]:
     for side in ("width", "height"):
         value = image.get(side)
-        if not _is_whole(value) or value < 1:
+        if not _is_whole(value) or not 1 <= value <= MOST_PIXELS:
             raise FieldWrong(f"{field}.{side}", f"{value!r:.40} is no number of pixels")
     return image["width"], image["height"]
 
@@ -163,7 +166,7 @@ def _size(image: Mapping[str, Any], field: str) -> tuple[int, int]:
 def _file(image: Mapping[str, Any], field: str) -> str:
     """Return the image's path; it must not lead out of the folder of images."""
     name = image.get("file_name")
-    if not isinstance(name, str) or not name or "\0" in name:
+    if not isinstance(name, str) or not name or "\0" in name or not _is_encodable(name):
         raise FieldWrong(f"{field}.file_name", f"{name!r:.60} is no file name")
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
@@ -191,4 +194,16 @@ def _is_whole(value: object) -> TypeGuard[int]:
 def _is_finite(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return math.isfinite(value)
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+def _is_encodable(name: str) -> bool:
+    """Return whether a file can have this name: no text with half a character has bytes."""
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+    return True

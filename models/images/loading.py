@@ -202,6 +202,11 @@ class ImageLoader:
         """See Loader.workers."""
         return self._settings.workers
 
+    @property
+    def ahead(self) -> int:
+        """See Loader.ahead."""
+        return self._settings.workers * self._settings.prefetch
+
     def cpu_s(self) -> float:
         """Return the CPU seconds of the loading processes; those that have ended don't count."""
         return sum(_cpu_s(process.pid) for process in multiprocessing.active_children())

@@ -90,6 +90,17 @@ WRONG: dict[str, tuple[Change, str, str]] = {
     "negative": (_set("annotations", 1, "bbox", [1, 2, -3, 3]), "annotations[1].bbox", "negative"),
     "no width": (_drop("images", 2, "width"), "images[2].width", "None"),
     "no height": (_set("images", 2, "height", 0), "images[2].height", "0"),
+    "width beyond all images": (_set("images", 2, "width", 10**19), "images[2].width", "pixels"),
+    "side beyond all floats": (
+        _set("annotations", 0, "bbox", [10**400, 1, 9, 9]),
+        "annotations[0].bbox",
+        "four finite numbers",
+    ),
+    "half a character": (
+        _set("images", 2, "file_name", "a\ud800.jpg"),
+        "images[2].file_name",
+        "no file name",
+    ),
     "no name": (_set("images", 2, "file_name", ""), "images[2].file_name", "no file name"),
     "outside": (_set("images", 2, "file_name", "../x.jpg"), "images[2].file_name", "leads out"),
     "absolute": (_set("images", 2, "file_name", "/etc/passwd"), "images[2].file_name", "leads out"),

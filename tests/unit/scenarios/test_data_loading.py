@@ -49,7 +49,7 @@ class Loaded:
     """A loader whose processes have used a second more at each question."""
 
     def __init__(self) -> None:
-        self.workers = 1
+        self.workers, self.ahead = 1, 0
         self._seconds = count(1.0)
 
     def cpu_s(self) -> float:
@@ -89,6 +89,37 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+class Queued(Waiting):
+    """Loads by processes that take so many seconds of a clock a batch, two ahead each."""
+
+    def __init__(self, clock: Clock, workers: int, seconds: float) -> None:
+        super().__init__(clock)
+        self.loader.workers, self.loader.ahead = workers, 2 * workers
+        self._seconds = seconds
+        self._loaded: list[float] = []
+        self._taken: list[float] = []
+
+    def batch(self, step: int) -> torch.Tensor:
+        former, free = step - self.loader.workers, step - self.loader.ahead
+        begun = max(
+            self._loaded[former] if former >= 0 else 0.0, self._taken[free] if free >= 0 else 0.0
+        )
+        self._loaded.append(begun + self._seconds)
+        self._clock.now = max(self._clock.now, self._loaded[step])
+        self._taken.append(self._clock.now)
+        return Line.batch(self, step)
+
+
+class Quick(Plain):
+    """Takes a clock's 0.2 s for a step, but 20 s for the first."""
+
+    clock: Clock
+
+    def step(self, *arguments: object) -> float:
+        self.clock.now += 0.2 if self.clock.now > 20 else 20.0
+        return super().step(*arguments)  # type: ignore[arg-type]
 
 
 class Timed(Plain):
@@ -133,6 +164,34 @@ def test_of_batches_that_arrive_together_the_wait_for_the_first_counts(
     assert result.metrics["step_time"].samples == pytest.approx((20.0,) * 4 + (19.0,) * 5)
     assert result.metrics["load_wait"].samples == pytest.approx((5.0,) * 4 + (4.0,) * 5)
     assert result.environment["load_share"] == pytest.approx(40 / 175, abs=1e-4)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_batches_that_were_loaded_while_nothing_was_timed_do_not_count(
+    workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loader gives two batches a second, however many it has at the beginning."""
+    clock = Clock()
+    monkeypatch.setattr("agents.scenarios.training.time.perf_counter", clock)
+    knobs = scenario_knobs("training", warmup_steps=3, steps=8)
+    backend = Quick(knobs)
+    backend.clock = clock
+    workload = Queued(clock, workers, 0.5 * workers)
+    result = training.run(workload, backend, knobs, lambda _: None)
+    assert result.metrics["step_time"].samples == pytest.approx((0.5,) * 8)
+    assert result.environment["load_share"] == pytest.approx(0.6)
+
+
+def test_the_first_batches_of_several_processes_are_no_throughput(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr("agents.scenarios.data_loading.time.perf_counter", clock)
+    knobs = scenario_knobs("data_loading", warmup_steps=3, steps=6)
+    workload = Queued(clock, 4, 2.0)
+    result = data_loading.run(workload, Plain(knobs), knobs, lambda _: None)
+    assert result.metrics["throughput"].value == pytest.approx(2 * workload.batch_size)
+    assert result.metrics["load_wait"].samples == pytest.approx((0.5,) * 8), "two whole rounds"
 
 
 @pytest.mark.parametrize(

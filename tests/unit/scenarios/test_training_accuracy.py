@@ -15,6 +15,7 @@ from agents.backends.torch_eager.backend import TorchEager
 from agents.scenarios.training_accuracy import PLAIN, Pupil, run_beside
 from agents.stacks.resolving import resolve
 from controller.contracts.base import Scalar
+from controller.contracts.errors import WorkerFault
 from controller.contracts.facts import undeclared
 from controller.contracts.manifests import defaults_of
 from controller.contracts.result import Result, Validity
@@ -289,3 +290,9 @@ def test_only_this_scenario_builds_the_plain_model_too() -> None:
     trained = program_of(cell.model_copy(update={"scenario": "training"}), CATALOG)
     assert trained.type == "training"
     assert trained.plain is None
+
+
+def test_a_mode_of_the_whole_process_is_not_compared() -> None:
+    never: Any = None
+    with pytest.raises(WorkerFault, match="flush_denormals: it is a mode of the whole process"):
+        run_beside(never, never, never, {"flush_denormals": True}, lambda _: None)

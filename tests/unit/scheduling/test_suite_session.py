@@ -25,6 +25,7 @@ from controller.scheduling.suite_session import (
     Wait,
     next_step,
 )
+from controller.scheduling.suite_summary import summary_of
 from controller.scheduling.suite_verdicts import Judge, spread
 from tests.support import builders
 from tests.support.suite_sessions import (
@@ -133,6 +134,11 @@ FLAWS: dict[str, tuple[Session, str, str]] = {
         changed(flawless(), 10, lambda run: with_value(run, "F1", 1.06)),
         REPLICATION,
         "mobilebert single_stream: F1 differs by 6 %; at most 5 %",
+    ),
+    "an accuracy of 0": (
+        changed(flawless(), 10, lambda run: with_value(run, "F1", 0.0)),
+        REPLICATION,
+        "mobilebert single_stream: F1 is from 0 to 0.839734; at most 5 %",
     ),
     "four tries": (flawless(tries=4), REPLICATION, "4 of 5 tries"),
     "a missing task in the middle": (
@@ -276,15 +282,16 @@ FLAWS: dict[str, tuple[Session, str, str]] = {
     ),
 }
 ALSO = {
-    "a part was run a second time": {WHOLE, TRY_PAUSES},
+    "a part was run a second time": {WHOLE, TRY_PAUSES, REPLICATION},
     "speeds 6 % apart": {REPLICATION},
-    "a missing task in the middle": {WHOLE},
-    "a missing task at the end": {WHOLE},
+    "an accuracy of 0": {REPLICATION, RESULTS},
+    "a missing task in the middle": {WHOLE, REPLICATION},
+    "a missing task at the end": {WHOLE, REPLICATION},
     "a missing scenario in each try": {WHOLE},
     "an aborted part": {WHOLE, REPLICATION},
     "a failed part": {WHOLE, REPLICATION},
     "a part whose result is lost": {WHOLE, REPLICATION},
-    "a task of another version": {WHOLE, RESULTS},
+    "a task of another version": {WHOLE, RESULTS, REPLICATION},
     "a part that still runs": {WHOLE, REPLICATION},
 }
 
@@ -295,6 +302,7 @@ def test_each_flaw_is_found_for_its_reason_alone(flaw: str) -> None:
     found = unmet(session)
     assert why in found[rule].why
     assert found.keys() == ALSO.get(flaw, {rule})
+    assert summary_of(session, JUDGE, "phone-1", virtual=False).rules
 
 
 @pytest.mark.parametrize(
@@ -321,7 +329,7 @@ def test_a_suite_is_whole_without_its_optional_parts() -> None:
     judge = replace(JUDGE, suite=suite)
     assert unmet(without_offline, judge) == {}
     assert unmet(flawless(), judge) == {}
-    assert unmet(without(without_offline, 2), judge).keys() == {WHOLE}
+    assert unmet(without(without_offline, 2), judge).keys() == {WHOLE, REPLICATION}
     lost = changed(flawless(), 1, ended_as(RunState.FAILED, "no memory"))
     why = unmet(lost, judge)[WHOLE].why
     assert why == ("mobilenet_edgetpu offline, try 1: failed: no memory",), "it was run"
