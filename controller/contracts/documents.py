@@ -227,7 +227,7 @@ class _Loader(yaml.SafeLoader):
             raise _refusal(f"a number has more than {MAX_DIGITS} digits", node.start_mark)
         is_int = node.tag.endswith(":int")
         number: float = (self.construct_yaml_int if is_int else self.construct_yaml_float)(node)
-        if math.isinf(number) and _EXPONENT.match(node.value):
+        if not is_int and math.isinf(number) and _EXPONENT.match(node.value):
             return str(node.value)  # such as a commit's hash
         return number
 
