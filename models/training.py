@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     import torch
@@ -56,6 +56,7 @@ class SharedWorkload(TrainingWorkload[Batch, Outputs], Protocol[Batch, Outputs])
         ...
 
 
+@runtime_checkable
 class Loader(Protocol):
     """What reads the batches of a workload from files while it trains."""
 
@@ -88,6 +89,12 @@ class ReadingWorkload(TrainingWorkload[Batch, Outputs], Protocol[Batch, Outputs]
 
 
 def loader_of(workload: object) -> Loader | None:
-    """Return what reads a workload's batches from files; None if they are in memory."""
-    found: Loader | None = getattr(workload, "loader", None)
-    return found
+    """Return what reads a workload's batches from files; None if they are in memory.
+
+    Raises TypeError for a loader that lacks a part of Loader.
+    """
+    found: object = getattr(workload, "loader", None)
+    if found is None or isinstance(found, Loader):
+        return found
+    missing = [name for name in vars(Loader) if name[0] != "_" and not hasattr(found, name)]
+    raise TypeError(f"{type(found).__qualname__} is no Loader: it has no {', '.join(missing)}")

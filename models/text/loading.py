@@ -74,6 +74,11 @@ class TextLoader:
         """See Loader.workers."""
         return 0
 
+    @property
+    def ahead(self) -> int:
+        """See Loader.ahead."""
+        return 0
+
     def cpu_s(self) -> float:
         """Return 0: no other process loads."""
         return 0.0
