@@ -33,7 +33,8 @@ def build_optimizer(
     if name not in plain:
         raise ValueError(f"optimizer {name!r}: expected {', '.join(plain)}")
     if fused:
-        return InMemoryOrder(learning, plain[name], learning_rate)
+        kind = FusedAdam if name == "adam" else InMemoryOrder
+        return kind(learning, plain[name], learning_rate)
     return plain[name](learning)
 
 
@@ -61,8 +62,10 @@ class InMemoryOrder(Optimizer):
         """Update every parameter that has a gradient."""
         if self._fused is None:
             # Not in the constructor, since the model's layout may still change after it.
-            parameters = [p for group in self.param_groups for p in group["params"]]
-            self._views = [_in_memory_order(parameter) for parameter in parameters]
+            for parameter in (p for group in self.param_groups for p in group["params"]):
+                order = memory_order(parameter)
+                view = parameter.detach().permute(order).requires_grad_()
+                self._views.append((parameter, view, order))
             self._fused = self._build([view for _, view, _ in self._views])
         for parameter, view, order in self._views:
             gradient = parameter.grad
@@ -71,10 +74,13 @@ class InMemoryOrder(Optimizer):
         self._fused.step()
 
 
-def _in_memory_order(parameter: Tensor) -> tuple[Tensor, Tensor, list[int]]:
-    """Return a parameter, a view of it in memory order, and the order of dimensions of the view."""
-    order: list[int] = sorted(range(parameter.dim()), key=parameter.stride, reverse=True)
-    return parameter, parameter.detach().permute(order).requires_grad_(), order
+class FusedAdam(InMemoryOrder):
+    """torch's fused Adam. `models.master_weights` has one of weights in bf16."""
+
+
+def memory_order(parameter: Tensor) -> list[int]:
+    """Return the dimensions of a parameter as they follow each other in memory."""
+    return sorted(range(parameter.dim()), key=parameter.stride, reverse=True)
 
 
 class Lamb(Optimizer):

@@ -111,13 +111,10 @@ inline Vec add_product(Vec sum, const Pack<Vec> &a, const Pack<Vec> &b) {
 struct Packed {};
 inline Pack<Vec> only(const Pack<Vec> &pack, Packed) { return pack; }
 
-// Asks for what a loop loads a page later: CPUs fetch ahead by themselves, but not across pages.
+// Asks for all that a loop loads as one Pack, a page later.
 template <class T> inline void fetch_ahead(const T *from) {
-  constexpr int page = 4096, cache_line = 64, size = pack_size * lanes * sizeof *from;
-  for (int byte = 0; byte < size; byte += cache_line) {
-    // An address, since no pointer may lead that far beyond an array.
-    __builtin_prefetch(reinterpret_cast<const void *>(reinterpret_cast<uintptr_t>(from) + page + byte));
-  }
+  constexpr int of_line = 64 / sizeof *from;
+  for (int at = 0; at < pack_size * lanes; at += of_line) fetch_page_ahead(from + at);
 }
 
 inline Pack<Vec> load(const float *from, Packed) {

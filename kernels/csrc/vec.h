@@ -100,6 +100,13 @@ template <class T> inline bool should_stream(const T *to, int64_t count) {
          reinterpret_cast<uintptr_t>(to) % 64 == 0;
 }
 
+// Asks for what lies a page behind: CPUs fetch ahead by themselves, but not across pages.
+inline void fetch_page_ahead(const void *from) {
+  constexpr int page = 4096;
+  // An address, since no pointer may lead that far beyond an array.
+  __builtin_prefetch(reinterpret_cast<const void *>(reinterpret_cast<uintptr_t>(from) + page));
+}
+
 inline int count_of(All) { return lanes; }
 inline int count_of(First first) { return first.count; }
 template <class Part> inline unsigned lanes_in(Part part) { return (1u << count_of(part)) - 1; }

@@ -59,6 +59,7 @@ inline Vec reciprocal(Vec v) {
 }
 inline Vec min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
 inline Vec max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
+inline Vec square_root(Vec v) { return _mm512_sqrt_ps(v); }
 // As in vec.h, in one instruction: what each kind of number becomes is four bits of a constant.
 inline Vec positive_part(Vec v) {
   return _mm512_fixupimm_ps(v, v, _mm512_set1_epi32(0x18131822), 0);

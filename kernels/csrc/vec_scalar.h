@@ -28,6 +28,7 @@ inline Vec round(Vec v) {  // for |v| < 2^22: 1.5 * 2^23 leaves no bits for a fr
 // Where a NaN makes two numbers not comparable, these return the second.
 inline Vec min(Vec a, Vec b) { return a < b ? a : b; }
 inline Vec max(Vec a, Vec b) { return a > b ? a : b; }
+inline Vec square_root(Vec v) { return __builtin_sqrtf(v); }
 
 using Mask = bool;
 inline Mask greater(Vec a, Vec b) { return a > b; }

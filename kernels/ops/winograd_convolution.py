@@ -15,6 +15,8 @@ from kernels.reference import map_convolution as reference
 TILE = {torch.float32: 4, torch.bfloat16: 2}
 """Rows and columns of a tile: F(4x4, 3x3) takes 2.25 products a cell where a convolution takes 9,
 F(2x2, 3x3) takes 4. The larger one's intermediate values are too large for bf16's rounding."""
+MULTIPLE = {torch.float32: 1, torch.bfloat16: 32}
+"""Products of a multiple of so many rows are quickest: AMX takes 32 terms of bf16 at once."""
 
 
 def winograd_convolution(
@@ -57,11 +59,13 @@ def winograd_convolution(
 
 
 def _planes(x: Tensor, sizes: Sequence[int], channels: int) -> Tensor:
-    """Return [planes, tiles, channels], uninitialised."""
-    m = TILE[x.dtype]
+    """Return [planes, rows, channels]: rows of tiles, uninitialised, and some that stay 0."""
+    m, multiple = TILE[x.dtype], MULTIPLE[x.dtype]
     maps = zip(sizes[::2], sizes[1::2], strict=True)
-    tiles = sum(-(-rows // m) * -(-columns // m) for rows, columns in maps)
-    return x.new_empty((m + 2) ** 2, len(x) * tiles, channels)
+    tiles = len(x) * sum(-(-rows // m) * -(-columns // m) for rows, columns in maps)
+    made = x.new_empty((m + 2) ** 2, -(-tiles // multiple) * multiple, channels)
+    made[:, tiles:].zero_()
+    return made
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
@@ -71,7 +75,7 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _tiles(x: Tensor, sizes: list[int]) -> Tensor:
-    """Return the transformed tiles of x [B, cells, in]: [planes, tiles, in]."""
+    """Return the transformed tiles of x [B, cells, in]: [planes, rows, in]."""
     made = _planes(x, sizes, x.shape[2])
     torch.ops.benchfarm.winograd_tiles(x, sizes, made)
     return made
@@ -109,23 +113,28 @@ def _backward(
 
 
 def _run_tiles(x: Tensor, sizes: list[int], tiles: Tensor) -> None:
-    call_on_maps("winograd_tiles", x, sizes, tiles, x.shape[2], before=[TILE[x.dtype]])
+    call_on_maps(
+        "winograd_tiles", x, sizes, tiles, x.shape[2], before=[TILE[x.dtype], tiles.shape[1]]
+    )
 
 
 def _run_tiles_adjoint(tiles: Tensor, sizes: list[int], x: Tensor) -> None:
-    name, channels, m = "winograd_tiles_adjoint", x.shape[2], TILE[x.dtype]
-    call_on_maps(name, tiles, sizes, x, channels, before=[m], images=len(x))
+    before = [TILE[x.dtype], tiles.shape[1]]
+    call_on_maps(
+        "winograd_tiles_adjoint", tiles, sizes, x, x.shape[2], before=before, images=len(x)
+    )
 
 
 def _run_output(
     products: Tensor, sizes: list[int], bias: Tensor | None, relu: bool, y: Tensor
 ) -> None:
-    before = [TILE[y.dtype], bias, relu]
+    before = [TILE[y.dtype], products.shape[1], bias, relu]
     call_on_maps("winograd_output", products, sizes, y, y.shape[2], before=before, images=len(y))
 
 
 def _run_output_adjoint(y: Tensor, sizes: list[int], products: Tensor) -> None:
-    call_on_maps("winograd_output_adjoint", y, sizes, products, y.shape[2], before=[TILE[y.dtype]])
+    before = [TILE[y.dtype], products.shape[1]]
+    call_on_maps("winograd_output_adjoint", y, sizes, products, y.shape[2], before=before)
 
 
 def _run_weight(taps: Tensor, planes: Tensor) -> None:

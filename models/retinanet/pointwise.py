@@ -31,6 +31,8 @@ class PointwiseConv2d(nn.Module):
         super().__init__()
         self.stride = conv.stride[0]
         self.weight = conv.weight
+        self.rounds_weights = isinstance(conv, nn.Conv2d)
+        """See models.master_weights: a folded norm scales them before."""
         self.scale: Tensor | None
         self.bias: Tensor | None
         if isinstance(conv, FoldedConv2d):
@@ -64,7 +66,7 @@ class _Pointwise(torch.autograd.Function):
         stride: int,
     ) -> Tensor:
         ctx.stride, ctx.shape = stride, x.shape
-        x = x[:, :, ::stride, ::stride].contiguous(memory_format=torch.channels_last)
+        x = _every(x, stride).contiguous(memory_format=torch.channels_last)
         kernel = _scaled(weight.flatten(1), scale, x.dtype)
         y = _empty((len(x), len(kernel), *x.shape[2:]), x)
         if bias is None:
@@ -78,8 +80,6 @@ class _Pointwise(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:  # noqa: ANN401 - torch's own
-        from kernels.ops.transpose import transpose
-
         x, kernel, scale = ctx.saved_tensors
         of_x = of_weight = of_bias = None
         rows = _rows(gradient.contiguous(memory_format=torch.channels_last))
@@ -89,7 +89,7 @@ class _Pointwise(torch.autograd.Function):
             of_x = _spread(of_x, ctx.shape, ctx.stride)
         shape, dtype = ctx.weight
         if ctx.needs_input_grad[1]:
-            of_weight = _scaled(transpose(rows) @ _rows(x), scale, dtype).view(shape)
+            of_weight = _scaled(rows.t() @ _rows(x), scale, dtype).view(shape)
         if ctx.needs_input_grad[3]:
             of_bias = rows.sum(0).to(dtype)
         return of_x, of_weight, None, of_bias, None
@@ -124,12 +124,17 @@ def _empty(shape: Sequence[int], like: Tensor) -> Tensor:
     return torch.empty(tuple(shape), dtype=like.dtype, device=like.device, memory_format=layout)
 
 
+def _every(x: Tensor, stride: int) -> Tensor:
+    """Return every `stride`-th row and column of x [B, C, H, W]; x itself if that is all of it."""
+    return x if stride == 1 else x[:, :, ::stride, ::stride]
+
+
 def _spread(x: Tensor, shape: Sequence[int], stride: int) -> Tensor:
     """Return zeros [B, C, H, W] with x [B, C, h, w] in every `stride`-th row and column."""
     if stride == 1:
         return x
     zeros = _empty(shape, x).zero_()
-    zeros[:, :, ::stride, ::stride] = x
+    _every(zeros, stride).copy_(x)
     return zeros
 
 

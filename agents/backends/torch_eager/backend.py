@@ -14,8 +14,10 @@ from agents.backends.denormals import flush_denormals
 from agents.backends.environment import torch_environment
 from agents.backends.torch_eager.config import TorchConfig
 from controller.contracts.base import Scalar
-from controller.contracts.result import Environment
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Environment, Failure
 from models.inference import InferenceWorkload
+from models.master_weights import with_masters
 from models.training import Batch, Outputs, TrainingWorkload
 
 
@@ -32,7 +34,10 @@ class TorchEager:
     def prepare(self, workload: TrainingWorkload[Batch, Outputs]) -> tuple[Module, Optimizer]:
         """See TrainingBackend.prepare."""
         model = self._laid_out(workload.build_model())
-        return model, workload.build_optimizer(model)
+        optimizer = workload.build_optimizer(model)
+        if self._config.master_weights and self._config.bf16:
+            optimizer = _with_masters(model, optimizer)
+        return model, optimizer
 
     def step(
         self,
@@ -77,3 +82,14 @@ class TorchEager:
             # torch's type for the keyword is too narrow.
             model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return model
+
+
+def _with_masters(model: Module, optimizer: Optimizer) -> Optimizer:
+    try:
+        return with_masters(model, optimizer)
+    except ValueError as error:
+        message = (
+            f"cannot apply master_weights: {error}. Set the workload's knobs optimizer to adam and "
+            "fused_optimizer to true, or master_weights to false."
+        )
+        raise WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message)) from error

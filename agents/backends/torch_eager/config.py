@@ -16,13 +16,15 @@ class TorchConfig:
     """bf16 autocast, with weights and loss in fp32; else fp32."""
     channels_last: bool
     flush_denormals: bool
+    master_weights: bool
+    """In bf16: layers hold their weights in it, and the optimizer fp32 masters of them."""
 
     @staticmethod
     def from_knobs(knobs: Mapping[str, Scalar]) -> TorchConfig:
-        """Return the stack's knobs from a cell's; a stack made of this one may have no knob for
-        denormals."""
-        bf16, channels_last = (
-            knobs["precision"] == "bf16",
-            knobs["memory_format"] == "channels_last",
+        """Return the stack's knobs from a cell's; stacks made of this one may lack the last two."""
+        return TorchConfig(
+            bf16=knobs["precision"] == "bf16",
+            channels_last=knobs["memory_format"] == "channels_last",
+            flush_denormals=knobs.get("flush_denormals") is True,
+            master_weights=knobs.get("master_weights") is True,
         )
-        return TorchConfig(bf16, channels_last, knobs.get("flush_denormals") is True)

@@ -3,8 +3,8 @@
 //   products[plane] = tiles[plane] weights[plane]^T
 // Gradients are the adjoints of it all, in the other direction.
 //
-// x [images, cells, channels]; tiles and products [planes, tiles of all images, channels]; weight
-// [outs, 3, 3, ins], its planes [planes, outs, ins].
+// x [images, cells, channels]; tiles and products [planes, rows, channels], of which the first rows
+// are the tiles of all images; weight [outs, 3, 3, ins], its planes [planes, outs, ins].
 #pragma once
 
 #include "export.h"
@@ -30,11 +30,11 @@ template <class Step> inline void with_tile_size(int64_t m, Step step) {
 
 template <class T>
 void winograd_tiles(const T *x, const int64_t *sizes, int64_t count, int64_t images,
-                    int64_t channels, int64_t tile_size, T *tiles, int threads) {
+                    int64_t channels, int64_t tile_size, int64_t rows, T *tiles, int threads) {
   const Maps maps{sizes, count, images, channels};
   with_tile_size(tile_size, [&](auto m) {
     const Rows<const T> cells{x, channels};
-    const Planes<m, T> planes{tiles, tiles_of(maps, m), channels};
+    const Planes<m, T> planes{tiles, rows, channels};
     for_each_tile(maps, m, threads, [&](Tile tile) {
       transform_rows<input_transform<m>>(
           channels,
@@ -46,10 +46,10 @@ void winograd_tiles(const T *x, const int64_t *sizes, int64_t count, int64_t ima
 
 template <class T>
 void winograd_tiles_adjoint(const T *tiles, const int64_t *sizes, int64_t count, int64_t images,
-                            int64_t channels, int64_t tile_size, T *x, int threads) {
+                            int64_t channels, int64_t tile_size, int64_t rows, T *x, int threads) {
   const Maps maps{sizes, count, images, channels};
   with_tile_size(tile_size, [&](auto m) {
-    const Planes<m, const T> planes{tiles, tiles_of(maps, m), channels};
+    const Planes<m, const T> planes{tiles, rows, channels};
     const Rows<T> cells{x, channels};
     for_each_tile(maps, m, threads, [&](Tile tile) {
       transform_rows<input_adjoint<m>>(
@@ -66,7 +66,7 @@ void winograd_tiles_adjoint(const T *tiles, const int64_t *sizes, int64_t count,
 // bias [channels], or null.
 template <class T>
 void winograd_output(const T *products, const int64_t *sizes, int64_t count, int64_t images,
-                     int64_t channels, int64_t tile_size, const T *bias, bool relu, T *y,
+                     int64_t channels, int64_t tile_size, int64_t rows, const T *bias, bool relu, T *y,
                      int threads) {
   const Maps maps{sizes, count, images, channels};
   const auto finish = [&](Vec v, int64_t channel, auto part) {
@@ -74,7 +74,7 @@ void winograd_output(const T *products, const int64_t *sizes, int64_t count, int
     return relu ? select(greater(splat(0.0f), v), splat(0.0f), v) : v;  // a NaN stays one
   };
   with_tile_size(tile_size, [&](auto m) {
-    const Planes<m, const T> planes{products, tiles_of(maps, m), channels};
+    const Planes<m, const T> planes{products, rows, channels};
     const Rows<T> cells{y, channels};
     for_each_tile(maps, m, threads, [&](Tile tile) {
       transform_rows<output_transform<m>>(
@@ -86,11 +86,11 @@ void winograd_output(const T *products, const int64_t *sizes, int64_t count, int
 
 template <class T>
 void winograd_output_adjoint(const T *y, const int64_t *sizes, int64_t count, int64_t images,
-                             int64_t channels, int64_t tile_size, T *products, int threads) {
+                             int64_t channels, int64_t tile_size, int64_t rows, T *products, int threads) {
   const Maps maps{sizes, count, images, channels};
   with_tile_size(tile_size, [&](auto m) {
     const Rows<const T> cells{y, channels};
-    const Planes<m, T> planes{products, tiles_of(maps, m), channels};
+    const Planes<m, T> planes{products, rows, channels};
     for_each_tile(maps, m, threads, [&](Tile tile) {
       transform_rows<output_adjoint<m>>(
           channels, [&](int row, int column) { return cells.at(tile.cell(m, row, column)); },

@@ -14,9 +14,10 @@ def of_maps(call: Call, element: str, beyond: int) -> None:
     for maps, images, channels, tile in product(MAPS, (0, 1, 2), (1, 5, 64), (2, 4)):
         cells = images * sum(rows * columns for rows, columns in maps)
         tiles = images * sum(-(-rows // tile) * -(-columns // tile) for rows, columns in maps)
-        x, planes = (numbers(n * channels, element) for n in (cells, tiles * (tile + 2) ** 2))
+        rows = tiles + 3  # some stay as they are
+        x, planes = (numbers(n * channels, element) for n in (cells, rows * (tile + 2) ** 2))
         sizes = np.array(maps, "i8").flatten()
-        extents = sizes, len(maps), images + beyond, channels, tile
+        extents = sizes, len(maps), images + beyond, channels, tile, rows
         call("winograd_tiles", x, *extents, planes)
         call("winograd_tiles_adjoint", planes, *extents, x)
         for bias, relu in ((None, False), (numbers(channels, element), True)):

@@ -190,12 +190,12 @@ def test_the_number_of_threads_changes_no_bit_of_a_transform(variant: str) -> No
         for threads in (1, 3):
             torch.set_num_threads(threads)
             to = [torch.empty_like(t) for t in (planes, rows, rows, planes, of_weight, weight)]
-            call_on_maps("winograd_tiles", rows, sizes, to[0], channels, before=[4])
-            of_maps: dict[str, Any] = {"before": [4], "images": 2}
+            call_on_maps("winograd_tiles", rows, sizes, to[0], channels, before=[4, tiles])
+            of_maps: dict[str, Any] = {"before": [4, tiles], "images": 2}
             call_on_maps("winograd_tiles_adjoint", planes, sizes, to[1], channels, **of_maps)
-            of_maps["before"] = [4, None, True]
+            of_maps["before"] = [4, tiles, None, True]
             call_on_maps("winograd_output", planes, sizes, to[2], channels, **of_maps)
-            call_on_maps("winograd_output_adjoint", rows, sizes, to[3], channels, before=[4])
+            call_on_maps("winograd_output_adjoint", rows, sizes, to[3], channels, before=[4, tiles])
             call("winograd_weight", weight.dtype, weight, 9, channels, 4, to[4])
             call("winograd_weight_adjoint", weight.dtype, of_weight, 9, channels, 4, to[5])
             made.append(to)
