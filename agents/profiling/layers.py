@@ -11,7 +11,7 @@ from agents.backends.protocol import TrainingBackend
 from controller.contracts.base import Scalar
 from controller.contracts.replay import LayerReplay
 
-KNOBS: Mapping[str, Scalar] = {"ipex_frozen_bn": False}
+KNOBS: Mapping[str, Scalar] = {"ipex_frozen_bn": False, "master_weights": False}
 """Knobs of stacks for features that a single layer lacks."""
 _CONVOLUTIONS: tuple[Callable[..., nn.Module], ...] = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}

@@ -48,7 +48,7 @@ def from_totals(totals: Mapping[bytes, Total]) -> Primitives:
 
 def kernel_rows(found: Attribution, steps: int = 1, scale: float = 1.0) -> list[KernelRow]:
     """Return the kernels of a trace of some steps, largest first, their times scaled."""
-    learning = updates.parameter_bytes(
+    learning = updates.parameters(
         updates.Accumulated(place.dims, place.dtypes, spent.calls / steps)
         for place, spent in found.kernels.items()
         if place.kernel == updates.ACCUMULATED
@@ -69,10 +69,10 @@ def kernel_rows(found: Attribution, steps: int = 1, scale: float = 1.0) -> list[
     return sorted(rows, key=lambda row: -row.self_s)
 
 
-def _moved(place: Place, calls: float, learning: float | None) -> float | None:
+def _moved(place: Place, calls: float, learning: updates.Learning | None) -> float | None:
     """Return the bytes that a call moves: of an update all, of others the inputs'.
 
-    calls: of the kernel, a step. learning: bytes of the parameters that learn; None if not known.
+    calls: of the kernel, a step. learning: the parameters; None if not known.
     """
     if updates.is_update(place.kernel):
         moved = updates.update_bytes(place.kernel, place.values, learning)

@@ -15,11 +15,15 @@ from controller.profiles.operations import element_bytes, elements, main_type, s
 ACCUMULATED: Final = "torch::autograd::AccumulateGrad"
 """Node of autograd that stores a parameter's gradient; its input has the parameter's size and data
 type. Traces omit the type of an update's lists of tensors, and the sizes of more than 30."""
+OF_MASTERS: Final = "benchfarm::adam_step"
+"""Our Adam: a bf16 weight is read as its fp32 master and as a gradient of 2 bytes, and written as
+both, so that it moves as many bytes as one in fp32."""
 PASSES: Final[Mapping[str, int]] = {
     "aten::_fused_sgd_": 3,
     "aten::_fused_adam_": 7,
     "aten::_fused_adamw_": 7,
     "aten::_fused_adagrad_": 5,
+    OF_MASTERS: 7,
 }
 """torch's kernel → how often it reads or writes as many bytes as the parameters have."""
 MORE: Final[Mapping[str, int]] = {
@@ -29,6 +33,7 @@ MORE: Final[Mapping[str, int]] = {
 }
 """Kernel → index of the input, momentum or amsgrad, with which it has a moment more."""
 ONE_MOMENT: Final = 2
+FP32_BYTES: Final = 4
 
 
 class Accumulated(NamedTuple):
@@ -44,16 +49,25 @@ def is_update(kernel: str) -> bool:
     return kernel in PASSES
 
 
-def parameter_bytes(found: Iterable[Accumulated]) -> float | None:
-    """Return the bytes of all parameters that learn; None if nothing tells, or types differ.
+class Learning(NamedTuple):
+    """The parameters that learn."""
+
+    count: float
+    bytes_of_one: int | None
+    """None if they have several types."""
+
+
+def parameters(found: Iterable[Accumulated]) -> Learning | None:
+    """Return the parameters that learn; None if nothing tells.
 
     That is so if each gradient is stored once a step.
     """
     found = list(found)
     sizes = {element_bytes(main_type(one.dtypes)) for one in found}
     count = sum(one.calls * elements(size) for one in found for size in shapes(one.dims)[:1])
-    size = sizes.pop() if len(sizes) == 1 else None
-    return size * count or None if size else None
+    if not count or None in sizes:
+        return None
+    return Learning(count, sizes.pop() if len(sizes) == 1 else None)
 
 
 def is_one_group(kernels: Iterable[Place]) -> bool:
@@ -65,14 +79,15 @@ def is_one_group(kernels: Iterable[Place]) -> bool:
     return sum(is_update(place.kernel) for place in kernels) <= 1
 
 
-def update_bytes(kernel: str, values: str, parameters: float | None) -> float | None:
+def update_bytes(kernel: str, values: str, learning: Learning | None) -> float | None:
     """Return the bytes that all updates of a step read and write; None if not known.
 
-    values: inputs that are not tensors, as JSON. parameters: bytes of those that learn.
+    values: inputs that are not tensors, as JSON.
     """
     inputs = values_of(values)
     at = MORE.get(kernel)
-    if parameters is None or (at is not None and at >= len(inputs)):
+    if learning is None or (at is not None and at >= len(inputs)):
         return None
     has_more = at is not None and inputs[at] not in ("0.", "0", "False")
-    return (PASSES[kernel] + ONE_MOMENT * has_more) * parameters
+    size = FP32_BYTES if kernel == OF_MASTERS else learning.bytes_of_one
+    return (PASSES[kernel] + ONE_MOMENT * has_more) * size * learning.count if size else None

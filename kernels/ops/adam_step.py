@@ -52,11 +52,11 @@ def adam_step(
         lists = weights, gradients, masters, means, squares
         reference.adam_step(*lists, step=step, learning_rate=learning_rate, betas=betas, eps=eps)
         return
-    torch.ops.benchfarm.adam_step(
-        *(list(given) for given in (weights, gradients, masters, means, squares)),
-        *(1 - betas[0], 1 - betas[1], learning_rate / (1 - betas[0] ** step)),
-        *((1 - betas[1] ** step) ** 0.5, eps),
-    )
+    length, root = learning_rate / (1 - betas[0] ** step), (1 - betas[1] ** step) ** 0.5
+    # A tensor, since a trace tells calls with other plain numbers apart: each step's would be.
+    numbers = torch.tensor([1 - betas[0], 1 - betas[1], length, root, eps], dtype=torch.float64)
+    lists = (list(given) for given in (weights, gradients, masters, means, squares))
+    torch.ops.benchfarm.adam_step(*lists, numbers)
 
 
 def _fits(weight: Tensor, gradient: Tensor, *kept: Tensor) -> bool:
@@ -73,7 +73,7 @@ def _run(
     masters: list[Tensor],
     means: list[Tensor],
     squares: list[Tensor],
-    *numbers: float,
+    numbers: Tensor,
 ) -> None:
     lists = weights, gradients, masters, means, squares
     rows = [[t.data_ptr() for t in tensors] for tensors in zip(*lists, strict=True)]
@@ -82,7 +82,7 @@ def _run(
             row[0] = 0
     addresses = torch.tensor(rows, dtype=torch.int64)
     counts = torch.tensor([w.numel() for w in weights], dtype=torch.int64)
-    call("adam_step", torch.float32, addresses, counts, len(rows), *numbers)
+    call("adam_step", torch.float32, addresses, counts, len(rows), *numbers.tolist())
 
 
 def _fake(*given: object) -> None:
@@ -96,8 +96,7 @@ OP = register(
         torch_ops=(
             TorchOp(
                 "adam_step(Tensor(a!)[] weights, Tensor[] gradients, Tensor(b!)[] masters,"
-                " Tensor(c!)[] means, Tensor(d!)[] squares, float mean_rate, float square_rate,"
-                " float length, float root, float eps) -> ()",
+                " Tensor(c!)[] means, Tensor(d!)[] squares, Tensor numbers) -> ()",
                 _run,
                 _fake,
             ),

@@ -21,8 +21,9 @@ from controller.profiles.model import Place
 from controller.profiles.updates import (
     ACCUMULATED,
     Accumulated,
+    Learning,
     is_update,
-    parameter_bytes,
+    parameters,
     update_bytes,
 )
 from tests.support.planted_profile import kernel, profile
@@ -31,6 +32,7 @@ COPY_S, UPDATE_S = 1e10, 2e10
 PEAKS = Peaks(gemm_flops={"f32": 1e12}, copy_bytes=COPY_S)
 KNOWN = PEAKS.model_copy(update={"update_bytes": UPDATE_S})
 MEGABYTES = 8e6
+LEARNING = Learning(count=2e6, bytes_of_one=4)
 
 
 def accumulated(size: object, kind: object, calls: float = 1.0) -> Accumulated:
@@ -45,51 +47,61 @@ def accumulated(size: object, kind: object, calls: float = 1.0) -> Accumulated:
         pytest.param("aten::_fused_adam_", [*[""] * 11, "False", "False"], 7, id="adam"),
         pytest.param("aten::_fused_adamw_", [*[""] * 11, "True", "False"], 9, id="amsgrad"),
         pytest.param("aten::_fused_adagrad_", [], 5, id="adagrad"),
+        pytest.param("benchfarm::adam_step", [], 7, id="of masters"),
     ],
 )
 def test_all_is_read_and_all_but_the_gradients_written(
     kernel: str, values: list[str], passes: int
 ) -> None:
-    assert update_bytes(kernel, json.dumps(values), MEGABYTES) == passes * MEGABYTES
+    assert update_bytes(kernel, json.dumps(values), LEARNING) == passes * MEGABYTES
 
 
 def test_nothing_is_told_without_parameters_or_momentum() -> None:
     assert update_bytes("aten::_fused_adagrad_", "[]", None) is None
-    assert update_bytes("aten::_fused_sgd_", "", MEGABYTES) is None
+    assert update_bytes("aten::_fused_sgd_", "", LEARNING) is None
+
+
+@pytest.mark.parametrize("size", [2, 4, None], ids=["bf16", "fp32", "some of both"])
+def test_an_update_of_masters_moves_as_much_of_any_weights(size: int | None) -> None:
+    learning = Learning(2e6, size)
+    assert update_bytes("benchfarm::adam_step", "[]", learning) == 7 * MEGABYTES
+    told = update_bytes("aten::_fused_adagrad_", "[]", learning)
+    assert told == (5 * 2e6 * size if size else None)
 
 
 @pytest.mark.parametrize(
-    ("found", "moved"),
+    ("found", "learning"),
     [
-        ((accumulated([10, 5], "float", 3.0), accumulated([7], "float")), 4 * 157),
-        ((accumulated([10, 5], "c10::BFloat16"),), 2 * 50),
-        ((accumulated([], "float"),), 4),
-        ((accumulated([8], "float"), accumulated([8], "c10::BFloat16")), None),
+        ((accumulated([10, 5], "float", 3.0), accumulated([7], "float")), Learning(157, 4)),
+        ((accumulated([10, 5], "c10::BFloat16"),), Learning(50, 2)),
+        ((accumulated([], "float"),), Learning(1, 4)),
+        ((accumulated([8], "float"), accumulated([8], "c10::BFloat16")), Learning(16, None)),
         ((accumulated([8], "of another"),), None),
         ((), None),
     ],
 )
 def test_parameters_have_the_sizes_and_the_type_of_their_gradients(
-    found: tuple[Accumulated, ...], moved: float | None
+    found: tuple[Accumulated, ...], learning: Learning | None
 ) -> None:
-    assert parameter_bytes(found) == moved
+    assert parameters(found) == learning
 
 
 @pytest.mark.parametrize("size", [["a"], [None], [-4], [1e9], [2**40, 2**40, 2**40], 5, {"a": 1}])
 @pytest.mark.parametrize("kind", ["float", 5, ["float"], {}, None])
 def test_a_hostile_trace_tells_nothing(size: object, kind: object) -> None:
-    assert parameter_bytes([accumulated(size, kind)]) in (None, 4.0)
-    assert parameter_bytes([Accumulated("5", "5", 1.0)]) is None
+    assert parameters([accumulated(size, kind)]) in (None, Learning(1, 4))
+    assert parameters([Accumulated("5", "5", 1.0)]) is None
 
 
 @pytest.mark.parametrize(
     ("name", "so"),
     [
         *((f"aten::_fused_{of}_", True) for of in ("sgd", "adam", "adamw", "adagrad")),
+        ("benchfarm::adam_step", True),
         *((name, False) for name in ("aten::_fused_sdp_choice", "aten::add_", "")),
     ],
 )
-def test_only_torchs_fused_optimizers_are_updates(name: str, so: bool) -> None:
+def test_only_fused_optimizers_are_updates(name: str, so: bool) -> None:
     assert is_update(name) is so
 
 

@@ -1,0 +1,108 @@
+"""The compiled step of Adam, every variant of it, against float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.library import opcheck
+
+from kernels.ops.adam_step import adam_step
+from kernels.reference import adam_step as reference
+
+SHAPES = [(), (0, 3), (7,), (33, 5), (3, 20_011)]  # the last takes several chunks
+KINDS = [torch.float32, torch.bfloat16]
+Lists = tuple[list[Tensor], list[Tensor], list[Tensor], list[Tensor], list[Tensor]]
+
+
+def some(kinds: list[torch.dtype]) -> Lists:
+    """Return weights, gradients, masters and moments: one of each kind and shape."""
+    generator = torch.Generator().manual_seed(5)
+    made: Lists = ([], [], [], [], [])
+    for kind in kinds:
+        for shape in SHAPES:
+            master, gradient = (torch.randn(shape, generator=generator) for _ in range(2))
+            weight = master if kind == torch.float32 else master.to(kind)
+            moments = torch.zeros(shape), torch.zeros(shape)
+            for to, tensor in zip(
+                made, (weight, gradient.to(kind), master, *moments), strict=True
+            ):
+                to.append(tensor)
+    return made
+
+
+@pytest.mark.parametrize("kinds", [*([kind] for kind in KINDS), KINDS, []], ids=str)
+def test_a_step_is_adams(variant: str, kinds: list[torch.dtype]) -> None:
+    mine = some(kinds)
+    exact = [[t.double() for t in tensors] for tensors in mine]
+    for step in range(1, 6):
+        adam_step(*mine, step=step, learning_rate=0.01)
+        masters, gradients = exact[2], exact[1]
+        reference.adam_step(
+            masters, gradients, masters, *exact[3:], step=step, learning_rate=0.01
+        )
+    for found, truths in zip(mine[2:], exact[2:], strict=True):
+        for tensor, truth in zip(found, truths, strict=True):
+            # Some roundings of fp32 a step, five steps; where terms cancel, of their size.
+            torch.testing.assert_close(tensor.double(), truth, rtol=2e-6, atol=2e-7)
+    for weight, master in zip(mine[0], mine[2], strict=True):
+        assert torch.equal(weight, master.to(weight.dtype))
+
+
+def test_it_is_torchs_own_adam(variant: str) -> None:
+    mine = some([torch.float32])
+    theirs = [m.clone().requires_grad_() for m in mine[2]]
+    adam = torch.optim.Adam(theirs, lr=0.01, betas=(0.8, 0.99), eps=1e-6)
+    for step in (1, 2, 3):
+        adam_step(*mine, step=step, learning_rate=0.01, betas=(0.8, 0.99), eps=1e-6)
+        for parameter, gradient in zip(theirs, mine[1], strict=True):
+            parameter.grad = gradient
+        adam.step()
+    for tensor, parameter in zip(mine[2], theirs, strict=True):
+        torch.testing.assert_close(tensor, parameter.detach(), rtol=2e-6, atol=2e-7)
+
+
+def test_a_weight_that_is_not_aligned_is_written_as_well(variant: str) -> None:
+    whole = torch.zeros(101, dtype=torch.bfloat16)
+    master = torch.ones(100)
+    adam_step(
+        *([whole[1:]], [torch.ones(100, dtype=torch.bfloat16)], [master]),
+        *([torch.zeros(100)], [torch.zeros(100)]),
+        step=1,
+        learning_rate=0.5,
+    )
+    assert whole.tolist() == [0.0, *[0.5] * 100]
+
+
+def test_nan_and_infinities_stay_where_they_are(variant: str) -> None:
+    gradient = torch.tensor([1.0, float("nan"), float("inf"), 2.0])
+    master = torch.zeros(4)
+    adam_step(
+        *([master], [gradient], [master], [torch.zeros(4)], [torch.zeros(4)]),
+        step=1,
+        learning_rate=1.0,
+    )
+    assert master.isnan().tolist() == [False, True, True, False]
+
+
+def test_other_types_are_plain_torch() -> None:
+    double = [[t.double() for t in tensors] for tensors in some([torch.float32])]
+    double[0] = double[2]
+    mine = [[t.clone() for t in tensors] for tensors in double]
+    mine[0] = mine[2]
+    adam_step(*mine, step=1, learning_rate=0.1)  # type: ignore[misc]
+    reference.adam_step(*double, step=1, learning_rate=0.1)  # type: ignore[misc]
+    assert all(torch.equal(a, b) for a, b in zip(mine[2], double[2], strict=True))
+
+
+@pytest.mark.parametrize("wrong", [torch.zeros(3), torch.zeros(2, 4).t()], ids=["shape", "order"])
+def test_tensors_that_do_not_fit_are_refused(wrong: Tensor) -> None:
+    right = [torch.zeros(4, 2) for _ in range(4)]
+    with pytest.raises(ValueError, match="expected contiguous tensors of one shape"):
+        adam_step(*([t] for t in right), [wrong], step=1, learning_rate=0.1)  # type: ignore[misc]
+
+
+def test_torch_is_told_what_it_changes() -> None:
+    lists = some([torch.bfloat16])
+    numbers = torch.tensor([0.1, 0.001, 0.01, 0.5, 1e-8], dtype=torch.float64)
+    opcheck(torch.ops.benchfarm.adam_step.default, (*lists, numbers))

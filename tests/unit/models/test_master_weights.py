@@ -1,0 +1,184 @@
+"""Weights in bf16 whose fp32 masters the optimizer has: the same numbers as autocast's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from agents.backends.torch_eager.backend import TorchEager
+from agents.worker import failure_of
+from controller.contracts.base import Scalar
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame
+from models.bert import BertTraining
+from models.master_weights import MasterAdam, rounded_weights, with_masters
+from models.optimizers import build_optimizer
+from models.retinanet.frozen_norm import FoldedConv2d, FrozenBatchNorm2d
+from models.retinanet.pointwise import PointwiseConv2d
+from models.retinanet.workload import RetinaNetTraining
+from tests.support.knobs import retinanet_arguments, workload_arguments
+from tests.support.shallow_retinanet import ShallowRetinaNet
+
+STACK: dict[str, Scalar] = {"precision": "bf16", "memory_format": "channels_last"}
+RETINANET: dict[str, Scalar] = {"image_size": 96, "batch_size": 1, "num_classes": 4}
+
+
+class Small(nn.Module):
+    """Of each kind of weight one: rounded by its layer, used as it is, or both."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(3, 8, 3, padding=1)
+        self.norm = nn.GroupNorm(2, 8)
+        self.products = PointwiseConv2d(nn.Conv2d(8, 8, 1))
+        self.folded = PointwiseConv2d(FoldedConv2d(nn.Conv2d(8, 8, 1, bias=False), FrozenBatchNorm2d(8)))
+        self.linear = nn.Linear(8, 5)
+        self.words = nn.Embedding(5, 8)
+        self.tied = nn.Linear(8, 5, bias=False)
+        self.tied.weight = self.words.weight
+        self.frozen = nn.Conv2d(8, 8, 1).requires_grad_(requires_grad=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map x [B, 3, H, W] to [B, 5]."""
+        x = self.norm(self.convolution(x))
+        x = self.frozen(self.folded(self.products(x))).mean((2, 3))
+        return self.linear(x) + self.tied(x + self.words.weight.sum(0))
+
+
+def small() -> Small:
+    torch.manual_seed(0)
+    return Small().to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+
+
+def learning(model: nn.Module) -> list[nn.Parameter]:
+    return [p for p in model.parameters() if p.requires_grad]
+
+
+def gradients(model: nn.Module, seed: int) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(2, 3, 6, 6, generator=generator).to(memory_format=torch.channels_last)
+    model.zero_grad()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = model(x)
+    torch.autograd.backward(y.float().square().sum())
+    return {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
+
+
+def test_a_weight_is_held_in_bf16_where_every_use_rounds_it() -> None:
+    model = small()
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    assert {names[parameter] for parameter in rounded_weights(model)} == {
+        f"{layer}.{kind}"
+        for layer in ("convolution", "products", "linear", "frozen")
+        for kind in ("weight", "bias")
+    }
+
+
+def test_outputs_and_gradients_are_those_of_autocast() -> None:
+    plain, held = small(), small()
+    with_masters(held, build_optimizer("adam", True, learning(held), 0.01))
+    assert held.frozen.weight.dtype == held.convolution.weight.dtype == torch.bfloat16
+    assert held.norm.weight.dtype == held.words.weight.dtype == torch.float32
+    for found, expected in zip(
+        gradients(held, 1).values(), gradients(plain, 1).values(), strict=True
+    ):
+        assert torch.equal(found.float(), expected)
+
+
+def test_masters_take_the_steps_of_weights_in_fp32() -> None:
+    plain, held = small(), small()
+    adam = build_optimizer("adam", True, learning(plain), 0.01)
+    masters = with_masters(held, build_optimizer("adam", True, learning(held), 0.01))
+    for number, rate in enumerate((0.01, 0.01, 0.001, 0.0)):
+        for optimizer in (adam, masters):
+            optimizer.param_groups[0]["lr"] = rate
+        given = gradients(plain, number)
+        for name, parameter in held.named_parameters():
+            parameter.grad = given[name].to(parameter.dtype) if name in given else None
+        adam.step()
+        masters.step()
+    for (name, expected), found in zip(plain.named_parameters(), held.parameters(), strict=True):
+        kept = masters.state[found]["kept"][1] if found.requires_grad else found
+        order = masters.state[found]["order"] if found.requires_grad else range(found.dim())
+        # A few roundings of fp32 a step, on weights of up to 1; the gradients are the same.
+        close = torch.float32 if found.requires_grad else torch.bfloat16
+        wanted = expected.detach().permute(*order).to(close)
+        torch.testing.assert_close(kept.detach(), wanted, rtol=1e-5, atol=1e-6, msg=name)
+        if found.requires_grad:
+            assert torch.equal(found.permute(*order), kept.to(found.dtype)), name
+
+
+def test_what_has_no_gradient_stays_and_counts_its_own_steps() -> None:
+    one, other = (nn.Parameter(torch.ones(3)) for _ in range(2))
+    adam = MasterAdam({p: p.detach() for p in (one, other)}, 0.1)
+    one.grad = torch.ones(3)
+    adam.step()
+    assert other.tolist() == [1.0] * 3
+    other.grad = torch.ones(3)
+    adam.step()
+    # The first step of each is the learning rate, whatever the gradient's size.
+    assert other.tolist() == pytest.approx([0.9] * 3, rel=1e-6)
+    assert one.tolist() == pytest.approx([0.8] * 3, rel=1e-6)
+
+
+@pytest.mark.parametrize(("name", "fused"), [("adam", False), ("sgd", True), ("lamb", True)])
+def test_another_optimizer_is_refused(name: str, fused: bool) -> None:
+    workload = RetinaNetTraining(
+        **retinanet_arguments(**RETINANET, optimizer=name, fused_optimizer=fused)
+    )
+    with pytest.raises(WorkerFault) as raised:
+        backend(master_weights=True).prepare(workload)
+    failure = failure_of(raised.value)
+    assert failure.blame is Blame.USER
+    assert failure.message == (
+        "cannot apply master_weights: only a fused Adam keeps masters of weights in bf16. Set the "
+        "workload's knobs optimizer to adam and fused_optimizer to true, or master_weights to "
+        "false."
+    )
+
+
+@pytest.fixture(autouse=True)
+def _threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))
+
+
+def backend(**knobs: Scalar) -> TorchEager:
+    return TorchEager({**STACK, **knobs})
+
+
+def losses(workload: Any, torch_eager: TorchEager, steps: int = 4) -> list[float]:  # noqa: ANN401 - any workload
+    model, optimizer = torch_eager.prepare(workload)
+    batch = workload.batch(0)
+    return [torch_eager.step(workload, model, optimizer, batch) for _ in range(steps)]
+
+
+def retinanet() -> RetinaNetTraining:
+    kernels: dict[str, Scalar] = {"frozen_bn": "fused", "pointwise": "matmul"}
+    heads: dict[str, Scalar] = {"head_convolutions": "winograd", "fused_optimizer": True}
+    return ShallowRetinaNet(**retinanet_arguments(**RETINANET, **kernels, **heads))
+
+
+def bert() -> BertTraining:
+    sizes: dict[str, Scalar] = {"layers": 1, "hidden_size": 64, "sequence_length": 16}
+    chosen: dict[str, Scalar] = {"optimizer": "adam", "fused_optimizer": True}
+    return BertTraining(
+        **workload_arguments("bert", **sizes, vocabulary_size=40, batch_size=4, **chosen)
+    )
+
+
+@pytest.mark.parametrize("build", [retinanet, bert])
+def test_a_training_has_the_losses_of_one_without(build: Any) -> None:  # noqa: ANN401 - of any workload
+    expected, found = losses(build(), backend()), losses(build(), backend(master_weights=True))
+    assert found[0] == expected[0]
+    assert found[-1] < found[0]
+    # The updates' sums are rounded otherwise, and then some weights, to 8 bits.
+    assert found == pytest.approx(expected, rel=2e-3)
+
+
+def test_in_fp32_it_does_nothing() -> None:
+    model, optimizer = backend(master_weights=True, precision="fp32").prepare(retinanet())
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+    assert not isinstance(optimizer, MasterAdam)
