@@ -25,9 +25,9 @@ ROUNDING = (nn.modules.conv._ConvNd, nn.Linear)
 def with_masters(model: nn.Module, optimizer: Optimizer) -> Optimizer:
     """Hold all weights in bf16 that layers round in each step; return the optimizer of masters.
 
-    Raises ValueError for any optimizer but a fused Adam.
+    Raises ValueError for any optimizer but a fused Adam with one group of parameters.
     """
-    if not isinstance(optimizer, FusedAdam):
+    if not isinstance(optimizer, FusedAdam) or len(optimizer.param_groups) != 1:
         raise ValueError("only a fused Adam keeps masters of weights in bf16")
     (group,) = optimizer.param_groups
     masters = {parameter: parameter.detach() for parameter in group["params"]}
@@ -62,6 +62,13 @@ class MasterAdam(Optimizer):
             moments = torch.zeros_like(kept), torch.zeros_like(kept)
             weight = kept if parameter.dtype == kept.dtype else parameter.detach().permute(order)
             self.state[parameter] = {"step": 0, "order": order, "kept": (weight, kept, *moments)}
+
+    def master(self, parameter: Tensor) -> Tensor:
+        """Return a parameter's fp32 master, with its dimensions in their own order."""
+        state = self.state[parameter]
+        order: list[int] = state["order"]
+        kept: Tensor = state["kept"][1]
+        return kept.permute([order.index(k) for k in range(len(order))])
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]

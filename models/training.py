@@ -96,5 +96,7 @@ def loader_of(workload: object) -> Loader | None:
     found: object = getattr(workload, "loader", None)
     if found is None or isinstance(found, Loader):
         return found
-    missing = [name for name in vars(Loader) if name[0] != "_" and not hasattr(found, name)]
+    missing = [
+        name for name in vars(Loader) if name[0] != "_" and getattr(found, name, None) is None
+    ]
     raise TypeError(f"{type(found).__qualname__} is no Loader: it has no {', '.join(missing)}")

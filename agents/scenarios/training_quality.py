@@ -24,6 +24,7 @@ from controller.contracts.result import Blame, Failure, Measurement, Result, Val
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress
 from models.evaluation import SCORER, EvaluatedWorkload
+from models.master_weights import MasterAdam
 from models.training import Batch, Outputs
 
 WEIGHTS: Final = "weights.pth"
@@ -64,11 +65,17 @@ class Scheduled(OneProcess[Batch, Outputs]):
         """Return what was learnt as a checkpoint's tensors."""
         parameters = self.model.named_parameters()
         learnt = {
-            name.removeprefix(COMPILED): parameter.detach()
+            name.removeprefix(COMPILED): self._learnt(parameter)
             for name, parameter in parameters
             if parameter.requires_grad
         }
         return self._evaluated.weights(learnt)
+
+    def _learnt(self, parameter: torch.nn.Parameter) -> torch.Tensor:
+        optimizer = self._optimizer
+        if isinstance(optimizer, MasterAdam):
+            return optimizer.master(parameter)
+        return parameter.detach()
 
     def quality(self) -> tuple[str, float]:
         """Return the workload's metric and the model's value on all samples."""

@@ -25,7 +25,7 @@ PASSES: Final[Mapping[str, int]] = {
     "aten::_fused_adagrad_": 5,
     OF_MASTERS: 7,
 }
-"""torch's kernel → how often it reads or writes as many bytes as the parameters have."""
+"""Kernel → how often it reads or writes as many bytes as the parameters have."""
 MORE: Final[Mapping[str, int]] = {
     "aten::_fused_sgd_": 4,
     "aten::_fused_adam_": 11,
@@ -52,7 +52,7 @@ def is_update(kernel: str) -> bool:
 class Learning(NamedTuple):
     """The parameters that learn."""
 
-    count: float
+    numbers: float
     bytes_of_one: int | None
     """None if they have several types."""
 
@@ -90,4 +90,4 @@ def update_bytes(kernel: str, values: str, learning: Learning | None) -> float |
         return None
     has_more = at is not None and inputs[at] not in ("0.", "0", "False")
     size = FP32_BYTES if kernel == OF_MASTERS else learning.bytes_of_one
-    return (PASSES[kernel] + ONE_MOMENT * has_more) * size * learning.count if size else None
+    return (PASSES[kernel] + ONE_MOMENT * has_more) * size * learning.numbers if size else None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import increment_version
 
 from kernels.op import Op, TorchOp, call, register, serves
 from kernels.reference import adam_step as reference
@@ -48,23 +49,25 @@ def adam_step(
         if not all(t.shape == weight.shape and t.is_contiguous() for t in (weight, *others)):
             shapes = ", ".join(str(list(t.shape)) for t in (weight, *others))
             raise ValueError(f"{shapes}: expected contiguous tensors of one shape")
-    if not all(_fits(*tensors) for tensors in each):
-        lists = weights, gradients, masters, means, squares
-        reference.adam_step(*lists, step=step, learning_rate=learning_rate, betas=betas, eps=eps)
+    given = weights, gradients, masters, means, squares
+    if not (each and all(_fits(*tensors) for tensors in each)):
+        reference.adam_step(*given, step=step, learning_rate=learning_rate, betas=betas, eps=eps)
         return
     length, root = learning_rate / (1 - betas[0] ** step), (1 - betas[1] ** step) ** 0.5
     # A tensor, since a trace tells calls with other plain numbers apart: each step's would be.
     numbers = torch.tensor([1 - betas[0], 1 - betas[1], length, root, eps], dtype=torch.float64)
-    lists = (list(given) for given in (weights, gradients, masters, means, squares))
-    torch.ops.benchfarm.adam_step(*lists, numbers)
+    torch.ops.benchfarm.adam_step(*map(list, given), numbers)
+    # As torch's own operators in place do: a graph that has kept one of them is no longer right.
+    increment_version([t for tensors in (weights, *given[2:]) for t in tensors])
 
 
 def _fits(weight: Tensor, gradient: Tensor, *kept: Tensor) -> bool:
     """Return whether the library takes tensors: weight, gradient, master and moments."""
     if not serves(weight, gradient, *kept) or any(t.dtype != torch.float32 for t in kept):
         return False
-    own = weight.data_ptr() == kept[0].data_ptr()
-    return weight.dtype == gradient.dtype == (torch.float32 if own else torch.bfloat16)
+    if weight.dtype == torch.float32 and weight.data_ptr() != kept[0].data_ptr():
+        return False
+    return weight.dtype == gradient.dtype
 
 
 def _run(

@@ -27,5 +27,5 @@ def adam_step(
         mean.lerp_(g, 1 - betas[0])
         square.mul_(betas[1]).addcmul_(g, g, value=1 - betas[1])
         master.addcdiv_(mean, (square.sqrt() / root).add_(eps), value=-length)
-        if weight.data_ptr() != master.data_ptr():
+        if weight is not master:
             weight.copy_(master)

@@ -18,6 +18,9 @@ from models.retinanet.rows import RowConv2d, Sizes
 class UnfoldedConv2d(RowConv2d):
     """A 3x3 convolution by matrix products."""
 
+    rounds_weights = True
+    """See models.master_weights."""
+
     def forward(self, x: Tensor, sizes: Sizes, relu: bool = False) -> Tensor:
         """Map x [B, cells, in] to [B, cells, out], with a ReLU if told."""
         y: Tensor = _Unfolded.apply(x, self.weight, self.bias, sizes, relu)  # type: ignore[no-untyped-call]

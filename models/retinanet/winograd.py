@@ -8,7 +8,7 @@ from models.retinanet.rows import RowConv2d, Sizes
 
 
 class WinogradConv2d(RowConv2d):
-    """A 3x3 convolution by `kernels.winograd_convolution`."""
+    """A 3x3 convolution by `kernels.winograd_convolution`, which transforms weights in fp32."""
 
     def forward(self, x: Tensor, sizes: Sizes, relu: bool = False) -> Tensor:
         """Map x [B, cells, in] to [B, cells, out], with a ReLU if told."""

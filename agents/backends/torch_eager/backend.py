@@ -89,7 +89,7 @@ def _with_masters(model: Module, optimizer: Optimizer) -> Optimizer:
         return with_masters(model, optimizer)
     except ValueError as error:
         message = (
-            f"cannot apply master_weights: {error}. Set the workload's knobs optimizer to adam and "
-            "fused_optimizer to true, or master_weights to false."
+            f"cannot apply master_weights: {error}. Set it to false, or choose a workload that has "
+            "the knob fused_optimizer, set it to true, and optimizer to adam."
         )
         raise WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message)) from error

@@ -13,7 +13,7 @@ class TorchConfig:
     """The stack's knobs, typed; allowed values are in manifests/stacks/torch.yaml."""
 
     bf16: bool
-    """bf16 autocast, with weights and loss in fp32; else fp32."""
+    """bf16 autocast, with the loss in fp32, and weights but for `master_weights`; else fp32."""
     channels_last: bool
     flush_denormals: bool
     master_weights: bool

@@ -15,6 +15,7 @@ from controller.contracts.peaks import COPY, UPDATE
 from controller.profiles.advising.claims import Claim, Seen, knob, named, setting, whole
 from controller.profiles.model import KernelRow
 from controller.profiles.parts import Part
+from controller.profiles.updates import is_update
 
 NORM = re.compile(r"(?:^|[./])(?:bn\d*|\w*norm\w*|downsample\.1)(?:$|[./])", re.IGNORECASE)
 """A module that normalises, by its name in torchvision and timm."""
@@ -90,7 +91,8 @@ def _is_relu(part: Part) -> bool:
 def optimizer(seen: Seen) -> Claim | None:
     """An optimizer as a loop of operators; the fused one's passes over its tensors remain."""
     inside = seen.where(lambda part: part.row.place.phase == "optimizer")
-    is_fused = any(FUSED in seen.parts[i].row.place.kernel for i in inside)
+    kernels = [seen.parts[i].row.place.kernel for i in inside]
+    is_fused = any(FUSED in kernel or is_update(kernel) for kernel in kernels)
     if is_fused or seen.knobs.get("fused_optimizer") is True:
         return None
     told = f"the update is {seen.calls(inside):g} calls"

@@ -22,7 +22,9 @@ struct Adam {
     const bool streams = weight && reinterpret_cast<uintptr_t>(weight) % 64 == 0;
     for_each_vector(first, last, [&](int64_t at, auto part) {
       fetch_page_ahead(gradient + at);
-      for (const float *from : {master + at, mean + at, square + at}) fetch_page_ahead(from);
+      fetch_page_ahead(master + at);
+      fetch_page_ahead(mean + at);
+      fetch_page_ahead(square + at);
       const Vec g = load(gradient + at, part);
       Vec m = load(mean + at, part), s = load(square + at, part), w = load(master + at, part);
       m = fma(splat(mean_rate), g - m, m);

@@ -66,8 +66,8 @@ void winograd_tiles_adjoint(const T *tiles, const int64_t *sizes, int64_t count,
 // bias [channels], or null.
 template <class T>
 void winograd_output(const T *products, const int64_t *sizes, int64_t count, int64_t images,
-                     int64_t channels, int64_t tile_size, int64_t rows, const T *bias, bool relu, T *y,
-                     int threads) {
+                     int64_t channels, int64_t tile_size, int64_t rows, const T *bias, bool relu,
+                     T *y, int threads) {
   const Maps maps{sizes, count, images, channels};
   const auto finish = [&](Vec v, int64_t channel, auto part) {
     if (bias) v = v + load(bias + channel, part);
@@ -86,7 +86,8 @@ void winograd_output(const T *products, const int64_t *sizes, int64_t count, int
 
 template <class T>
 void winograd_output_adjoint(const T *y, const int64_t *sizes, int64_t count, int64_t images,
-                             int64_t channels, int64_t tile_size, int64_t rows, T *products, int threads) {
+                             int64_t channels, int64_t tile_size, int64_t rows, T *products,
+                             int threads) {
   const Maps maps{sizes, count, images, channels};
   with_tile_size(tile_size, [&](auto m) {
     const Rows<const T> cells{y, channels};

@@ -11,10 +11,10 @@ from tests.support.sanitized.inputs import MAPS, Call, Step, numbers
 
 def of_maps(call: Call, element: str, beyond: int) -> None:
     """Inputs and outputs, and both adjoints."""
-    for maps, images, channels, tile in product(MAPS, (0, 1, 2), (1, 5, 64), (2, 4)):
+    for maps, images, channels, tile, spare in product(MAPS, (0, 1, 2), (1, 5, 64), (2, 4), (0, 3)):
         cells = images * sum(rows * columns for rows, columns in maps)
         tiles = images * sum(-(-rows // tile) * -(-columns // tile) for rows, columns in maps)
-        rows = tiles + 3  # some stay as they are
+        rows = tiles + spare
         x, planes = (numbers(n * channels, element) for n in (cells, rows * (tile + 2) ** 2))
         sizes = np.array(maps, "i8").flatten()
         extents = sizes, len(maps), images + beyond, channels, tile, rows

@@ -100,10 +100,12 @@ def tensors(found: object) -> list[Tensor]:
 
 
 # Winograd's pass their transformed weight on, which not every implementation makes. Post-processing
-# reads of offsets and anchors only those of its candidates.
-@pytest.mark.parametrize(
-    "op", sorted(operators().keys() - {"winograd_convolution", "detection_postprocess"})
-)
+# reads of offsets and anchors only those of its candidates. Adam's step writes what it reads, and
+# returns nothing.
+APART = {"adam_step", "winograd_convolution", "detection_postprocess"}
+
+
+@pytest.mark.parametrize("op", sorted(operators().keys() - APART))
 def test_a_case_counts_all_that_is_read_and_written(op: str) -> None:
     operator = operators()[op]
     for dtype in operator.dtypes:
@@ -113,6 +115,14 @@ def test_a_case_counts_all_that_is_read_and_written(op: str) -> None:
         counted = [*case.passes.values()] or [case.moved_bytes]
         # A scalar, or a number a channel, is less than a thousandth.
         assert counted == pytest.approx(moved.calls, rel=1e-3)
+
+
+def test_a_step_of_adam_reads_and_writes_masters_and_moments() -> None:
+    """4 bytes six times, and a gradient of 4, or gradient and weight of 2."""
+    operator = operators()["adam_step"]
+    for dtype in operator.dtypes:
+        case = operator.case(dtype, operator.shapes[0])
+        assert case.moved_bytes == 7 * case.largest_bytes
 
 
 def test_detections_are_written() -> None:

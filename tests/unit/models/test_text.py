@@ -180,16 +180,6 @@ def test_random_tokens_are_in_memory(host: Path) -> None:
     assert list(host.iterdir()) == []
 
 
-def test_a_loader_that_lacks_a_part_is_told() -> None:
-    """No step would wait for it, and nothing would be said."""
-
-    class Workload:
-        loader = object()
-
-    with pytest.raises(TypeError, match=r"no Loader: it has no workers, ahead, cpu_s, facts"):
-        loader_of(Workload())
-
-
 def test_ranks_do_not_share_a_text(host: Path) -> None:
     write(host)
     workload = bert()

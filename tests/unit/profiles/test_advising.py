@@ -587,6 +587,17 @@ def test_a_clean_step_gets_no_advice(bf16: bool) -> None:
     assert advice_lines(found, 3)[-1].startswith("no advice: no rule finds anything in ")
 
 
+def test_an_update_of_masters_is_a_fused_one() -> None:
+    knobs = {name: value for name, value in KNOBS.items() if name != "fused_optimizer"}
+    clean = planted(Case())
+    update = kernel("benchfarm::adam_step", 0.02, phase="optimizer")
+    rows = tuple(update if row.place.phase == "optimizer" else row for row in clean.kernels)
+    assert clean.summary.origin is not None
+    origin = clean.summary.origin.model_copy(update={"knobs": knobs})
+    summary = clean.summary.model_copy(update={"origin": origin})
+    assert advise(replace(clean, kernels=rows, summary=summary)).advice == ()
+
+
 ALIKE: Mapping[str, tuple[Case, Rule]] = {
     "fp32 where it is asked for": (Case(FP32_ISLAND), Rule.FALLBACK),
     "bf16 that is emulated": (Case(facts=AMX, peaks=EMULATED), Rule.PRECISION),

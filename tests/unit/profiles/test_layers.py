@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from agents.backends.ipex.input_shapes import NOTED, note_input_shapes
 from agents.backends.torch_eager.backend import TorchEager
+from agents.profiling.layers import KNOBS as OF_SINGLE_LAYERS
 from agents.profiling.layers import LayerWorkload, layer_call
 from controller.contracts.replay import LayerReplay, Replayed
 from controller.profiles.assembling import primitive_rows
@@ -136,6 +137,15 @@ def layer(kind: Literal["convolution", "inner_product"], **given: bool | str) ->
     return LayerReplay(
         key="k", kind=kind, parameters=sizes, **{"passes_back": True, **plain, **given}
     )
+
+
+def test_a_layer_trains_alone_without_what_takes_a_whole_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))
+    knobs = {**KNOBS, "precision": "bf16", "master_weights": True, **OF_SINGLE_LAYERS}
+    call = layer_call(layer("inner_product", dtype="bf16"), TorchEager(knobs))
+    assert call() == pytest.approx(call(), rel=1e-2)  # its weights hardly learn
 
 
 @pytest.mark.parametrize(

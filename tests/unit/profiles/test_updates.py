@@ -32,7 +32,7 @@ COPY_S, UPDATE_S = 1e10, 2e10
 PEAKS = Peaks(gemm_flops={"f32": 1e12}, copy_bytes=COPY_S)
 KNOWN = PEAKS.model_copy(update={"update_bytes": UPDATE_S})
 MEGABYTES = 8e6
-LEARNING = Learning(count=2e6, bytes_of_one=4)
+LEARNING = Learning(numbers=2e6, bytes_of_one=4)
 
 
 def accumulated(size: object, kind: object, calls: float = 1.0) -> Accumulated:
