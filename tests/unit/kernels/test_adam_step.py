@@ -95,6 +95,17 @@ def test_what_fits_runs_compiled(
     adam_step(*some(kinds), step=1, learning_rate=0.01)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_changed_has_another_version(variant: str, kind: torch.dtype) -> None:
+    lists = some([kind])
+    before = [[t._version for t in tensors] for tensors in lists]
+    adam_step(*lists, step=1, learning_rate=0.01)
+    after = [[t._version for t in tensors] for tensors in lists]
+    for k, (old, new) in enumerate(zip(before, after, strict=True)):
+        grown = [now > then for then, now in zip(old, new, strict=True)]
+        assert grown == [k != 1] * len(SHAPES), "all but gradients"
+
+
 def test_a_graph_that_kept_a_weight_says_that_it_changed() -> None:
     lists = some([torch.float32])
     weight = lists[0][2].requires_grad_()
