@@ -9,6 +9,7 @@ step converts them: the optimizer rounds the weight as it writes the master (Mic
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -62,6 +63,14 @@ class MasterAdam(Optimizer):
             moments = torch.zeros_like(kept), torch.zeros_like(kept)
             weight = kept if parameter.dtype == kept.dtype else parameter.detach().permute(order)
             self.state[parameter] = {"step": 0, "order": order, "kept": (weight, kept, *moments)}
+
+    def __getstate__(self) -> NoReturn:
+        """Raise TypeError: a copy, also a pickled one, would train weights that no model has."""
+        raise TypeError("MasterAdam belongs to its model's weights: it can't be copied or pickled")
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> NoReturn:
+        """Raise TypeError: the moments would come with weights and masters of their own."""
+        raise TypeError("MasterAdam belongs to its model's weights: it can't load another's state")
 
     def master(self, parameter: Tensor) -> Tensor:
         """Return a parameter's fp32 master, with its dimensions in their own order."""

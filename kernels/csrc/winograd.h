@@ -106,12 +106,16 @@ template <auto &P> [[gnu::noinline]] void transform(const Vec *x, Vec *y) {
   }
 }
 
+inline constexpr auto as_it_lies = [](Vec v, auto, int64_t, auto) { return v; };
 inline constexpr auto as_it_is = [](Vec v, int64_t, auto) { return v; };
 
 // Transforms rows of channels, which lie at from(row, column) and to(row, column); null is a row of
-// zeros, or one that nobody wants. finish(vector, channel, part) has the last say on what is stored.
-template <auto &P, class From, class To, class Finish = decltype(as_it_is)>
-inline void transform_rows(int64_t channels, From from, To to, Finish finish = as_it_is) {
+// zeros, or one that nobody wants. finish(vector, channel, part) has the last say on what is stored,
+// begin(vector, address, channel, part) on what was loaded.
+template <auto &P, class From, class To, class Finish = decltype(as_it_is),
+          class Begin = decltype(as_it_lies)>
+inline void transform_rows(int64_t channels, From from, To to, Finish finish = as_it_is,
+                           Begin begin = as_it_lies) {
   decltype(from(0, 0)) given[P.from * P.from];
   decltype(to(0, 0)) made[P.to * P.to];
   for (int at = 0; at < P.from * P.from; ++at) given[at] = from(at / P.from, at % P.from);
@@ -119,7 +123,11 @@ inline void transform_rows(int64_t channels, From from, To to, Finish finish = a
   for_each_vector(0, channels, [&](int64_t channel, auto part) {
     Vec x[P.from * P.from], y[P.to * P.to];
     for (int at = 0; at < P.from * P.from; ++at) {
-      x[at] = given[at] ? load(given[at] + channel, part) : splat(0.0f);
+      x[at] = splat(0.0f);
+      if (given[at]) {
+        const auto *here = given[at] + channel;
+        x[at] = begin(load(here, part), here, channel, part);
+      }
     }
     transform<P>(x, y);
     for (int at = 0; at < P.to * P.to; ++at) {
@@ -159,8 +167,15 @@ inline int64_t tiles_of(const Maps &maps, int m) {
   return maps.images * total;
 }
 
+// How many of them are a chunk of work.
+inline int64_t tiles_of_chunk(const Maps &maps, int m) {
+  constexpr int64_t fewest = 8;  // what a chunk sums up is small beside them
+  const int64_t fitting = chunk_size / (m * m * maps.channels + 1) + 1;
+  return fitting < fewest ? fewest : fitting;
+}
+
 template <class Body> void for_each_tile(const Maps &maps, int m, int threads, Body body) {
-  const int64_t tiles = tiles_of(maps, m), of_chunk = chunk_size / (m * m * maps.channels + 1) + 1;
+  const int64_t tiles = tiles_of(maps, m), of_chunk = tiles_of_chunk(maps, m);
   parallel_for_chunks(tiles, of_chunk, threads, [&](int64_t first, int64_t last) {
     const int64_t of_image = tiles / maps.images, cells = maps.cells();
     for (int64_t index = first; index < last; ++index) {
@@ -178,6 +193,37 @@ template <class Body> void for_each_tile(const Maps &maps, int m, int threads, B
     }
   });
 }
+
+// Sums over rows of channels, in fp32: each chunk of tiles has its own, which are added in order.
+class SumsOfChunks {
+ public:
+  SumsOfChunks(const Maps &maps, int m)
+      : of_chunk(tiles_of_chunk(maps, m)),
+        chunks((tiles_of(maps, m) + of_chunk - 1) / of_chunk),
+        channels(maps.channels),
+        sums(new float[chunks * channels]()) {}
+  SumsOfChunks(const SumsOfChunks &) = delete;
+  ~SumsOfChunks() { delete[] sums; }
+
+  template <class Part> void add(int64_t tile, int64_t channel, Vec v, Part part) {
+    float *sum = sums + tile / of_chunk * channels + channel;
+    store(sum, load(sum, part) + v, part);
+  }
+
+  template <class T> void store_total(T *to) const {
+    for_each_vector(0, channels, [&](int64_t channel, auto part) {
+      Vec total = splat(0.0f);
+      for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+        total = total + load(sums + chunk * channels + channel, part);
+      }
+      store(to + channel, total, part);
+    });
+  }
+
+ private:
+  const int64_t of_chunk, chunks, channels;
+  float *const sums;
+};
 
 // Rows of channels, by their index; null for index -1.
 template <class T> struct Rows {

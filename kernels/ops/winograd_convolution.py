@@ -53,8 +53,7 @@ def winograd_convolution(
     if not serves(x, weight, *([] if bias is None else [bias])):
         return reference.map_convolution(x, sizes, weight, bias, relu)
     flat = [n for size in sizes for n in size]
-    y, _ = torch.ops.benchfarm.winograd_convolution(x, flat, weight, bias, relu)
-    result: Tensor = y
+    result: Tensor = torch.ops.benchfarm.winograd_convolution(x, flat, weight, bias, relu)[0]
     return result
 
 
@@ -74,41 +73,38 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
         return torch.bmm(a, b)
 
 
-def _tiles(x: Tensor, sizes: list[int]) -> Tensor:
-    """Return the transformed tiles of x [B, cells, in]: [planes, rows, in]."""
-    made = _planes(x, sizes, x.shape[2])
-    torch.ops.benchfarm.winograd_tiles(x, sizes, made)
-    return made
-
-
 def _forward(
     x: Tensor, sizes: list[int], weight: Tensor, bias: Tensor | None, relu: bool
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     x, transforms = x.contiguous(), torch.ops.benchfarm
-    y, planes = _fake_forward(x, sizes, weight, bias, relu)
+    y, planes, tiles = _fake_forward(x, sizes, weight, bias, relu)
     transforms.winograd_weight(weight.permute(0, 2, 3, 1).float().contiguous(), planes)
-    products = _product(_tiles(x, sizes), planes.transpose(1, 2))
+    transforms.winograd_tiles(x, sizes, tiles)
+    products = _product(tiles, planes.transpose(1, 2))
     added = None if bias is None else bias.to(x.dtype).contiguous()
     transforms.winograd_output(products, sizes, added, relu, y)
-    return y, planes
+    return y, planes, tiles
 
 
 def _backward(
-    grad: Tensor, x: Tensor, sizes: list[int], planes: Tensor, y: Tensor | None, wanted: list[bool]
+    grad: Tensor,
+    sizes: list[int],
+    planes: Tensor,
+    tiles: Tensor | None,
+    y: Tensor | None,
+    wanted: list[bool],
 ) -> tuple[Tensor, Tensor, Tensor]:
-    x, transforms = x.contiguous(), torch.ops.benchfarm
-    grad = grad if y is None else torch.ops.aten.threshold_backward(grad, y, 0)
-    grad = grad.to(x.dtype).contiguous()
-    of_x, of_weight, of_bias = _fake_backward(grad, x, sizes, planes, y, wanted)
-    of_products = _planes(x, sizes, planes.shape[1])
-    transforms.winograd_output_adjoint(grad, sizes, of_products)
+    transforms = torch.ops.benchfarm
+    grad, y = grad.to(planes.dtype).contiguous(), None if y is None else y.contiguous()
+    of_x, of_weight, of_bias = _fake_backward(grad, sizes, planes, tiles, y, wanted)
+    of_products = _planes(grad, sizes, planes.shape[1])
+    sums = of_bias if wanted[1] else None
+    transforms.winograd_output_adjoint(grad, sizes, y, sums, of_products)
     if wanted[0]:
         transforms.winograd_tiles_adjoint(_product(of_products, planes), sizes, of_x)
-    if wanted[1]:
-        of_planes = _product(of_products.transpose(1, 2), _tiles(x, sizes))
+    if tiles is not None:
+        of_planes = _product(of_products.transpose(1, 2), tiles)
         transforms.winograd_weight_adjoint(of_planes, of_weight.permute(0, 2, 3, 1))
-    if wanted[2]:
-        of_bias = grad.flatten(0, 1).sum(0)
     return of_x, of_weight, of_bias
 
 
@@ -132,9 +128,11 @@ def _run_output(
     call_on_maps("winograd_output", products, sizes, y, y.shape[2], before=before, images=len(y))
 
 
-def _run_output_adjoint(y: Tensor, sizes: list[int], products: Tensor) -> None:
-    before = [TILE[y.dtype], products.shape[1]]
-    call_on_maps("winograd_output_adjoint", y, sizes, products, y.shape[2], before=before)
+def _run_output_adjoint(
+    grad: Tensor, sizes: list[int], y: Tensor | None, of_bias: Tensor | None, products: Tensor
+) -> None:
+    before = [TILE[grad.dtype], products.shape[1], y, of_bias]
+    call_on_maps("winograd_output_adjoint", grad, sizes, products, grad.shape[2], before=before)
 
 
 def _run_weight(taps: Tensor, planes: Tensor) -> None:
@@ -158,46 +156,52 @@ def _nothing(*given: object) -> None:
 
 def _fake_forward(
     x: Tensor, sizes: list[int], weight: Tensor, bias: Tensor | None, relu: bool
-) -> tuple[Tensor, Tensor]:
-    planes = x.new_empty((TILE[x.dtype] + 2) ** 2, *weight.shape[:2])
-    return x.new_empty(*x.shape[:2], len(weight)), planes
+) -> tuple[Tensor, Tensor, Tensor]:
+    y, tiles = x.new_empty(*x.shape[:2], len(weight)), _planes(x, sizes, x.shape[2])
+    return y, x.new_empty(len(tiles), *weight.shape[:2]), tiles
 
 
 def _fake_backward(
-    grad: Tensor, x: Tensor, sizes: list[int], planes: Tensor, y: Tensor | None, wanted: list[bool]
+    grad: Tensor,
+    sizes: list[int],
+    planes: Tensor,
+    tiles: Tensor | None,
+    y: Tensor | None,
+    wanted: list[bool],
 ) -> tuple[Tensor, Tensor, Tensor]:
     outs, ins = planes.shape[1:]
-    taps = x.new_empty((outs, 3, 3, ins) if wanted[1] else (0, 3, 3, 0), dtype=torch.float32)
+    shape = (0, 3, 3, 0) if tiles is None else (outs, 3, 3, ins)
+    taps = planes.new_empty(shape, dtype=torch.float32)
     return (
-        x.new_empty(x.shape if wanted[0] else 0),
+        planes.new_empty((*grad.shape[:2], ins) if wanted[0] else 0),
         taps.permute(0, 3, 1, 2),
-        x.new_empty(outs if wanted[2] else 0),
+        planes.new_empty(outs if wanted[1] else 0),
     )
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:  # noqa: ANN401 - torch's
-    x, ctx.sizes, weight, bias, relu = inputs
-    y, planes = output
-    ctx.mark_non_differentiable(planes)
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:  # noqa: ANN401 - torch's
+    _, ctx.sizes, weight, bias, relu = inputs
+    y, planes, tiles = output
+    ctx.mark_non_differentiable(planes, tiles)
     ctx.set_materialize_grads(False)  # the planes' would be as large as they are
-    ctx.save_for_backward(x, planes, *([y] if relu else []))
+    learns = ctx.needs_input_grad[2]
+    ctx.save_for_backward(planes, tiles if learns else None, y if relu else None)
     ctx.dtypes = weight.dtype, None if bias is None else bias.dtype
 
 
-def _differentiate(ctx: Any, grad: Tensor | None, _: object) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+def _differentiate(ctx: Any, grad: Tensor | None, *_: object) -> tuple[Tensor | None, ...]:  # noqa: ANN401
     if grad is None:
         return (None,) * 5
-    x, planes, *kept = ctx.saved_tensors
-    wanted = [ctx.needs_input_grad[i] for i in (0, 2, 3)]
+    wanted = [ctx.needs_input_grad[i] for i in (0, 3)]
     of_x, of_weight, of_bias = torch.ops.benchfarm.winograd_convolution_backward(
-        grad, x, ctx.sizes, planes, kept[0] if kept else None, wanted
+        grad, ctx.sizes, *ctx.saved_tensors, wanted
     )
     of_weight_dtype, of_bias_dtype = ctx.dtypes
     return (
         of_x if wanted[0] else None,
         None,
-        of_weight.to(of_weight_dtype) if wanted[1] else None,
-        of_bias.to(of_bias_dtype) if wanted[2] else None,
+        of_weight.to(of_weight_dtype) if ctx.needs_input_grad[2] else None,
+        of_bias.to(of_bias_dtype) if wanted[1] else None,
         None,
     )
 
@@ -209,15 +213,15 @@ OP = register(
         torch_ops=(
             TorchOp(
                 "winograd_convolution(Tensor x, int[] sizes, Tensor weight, Tensor? bias,"
-                " bool relu) -> (Tensor, Tensor)",
+                " bool relu) -> (Tensor, Tensor, Tensor)",
                 _forward,
                 _fake_forward,
                 _differentiate,
                 _save,
             ),
             TorchOp(
-                "winograd_convolution_backward(Tensor grad, Tensor x, int[] sizes, Tensor planes,"
-                " Tensor? y, bool[] wanted) -> (Tensor, Tensor, Tensor)",
+                "winograd_convolution_backward(Tensor grad, int[] sizes, Tensor planes,"
+                " Tensor? tiles, Tensor? y, bool[] wanted) -> (Tensor, Tensor, Tensor)",
                 _backward,
                 _fake_backward,
                 once_differentiable,
@@ -233,7 +237,8 @@ OP = register(
                 _run_output,
             ),
             _transform(
-                "winograd_output_adjoint(Tensor y, int[] sizes, Tensor(a!) products)",
+                "winograd_output_adjoint(Tensor grad, int[] sizes, Tensor? y,"
+                " Tensor(a!)? of_bias, Tensor(b!) products)",
                 _run_output_adjoint,
             ),
             _transform("winograd_weight(Tensor taps, Tensor(a!) planes)", _run_weight),

@@ -84,19 +84,29 @@ void winograd_output(const T *products, const int64_t *sizes, int64_t count, int
   });
 }
 
+// `y` is what the ReLU made, or null without one: where it is 0 there is no gradient. `of_bias`
+// [channels] gets the sum over all cells; null where nobody wants it.
 template <class T>
-void winograd_output_adjoint(const T *y, const int64_t *sizes, int64_t count, int64_t images,
-                             int64_t channels, int64_t tile_size, int64_t rows, T *products,
-                             int threads) {
+void winograd_output_adjoint(const T *upstream, const int64_t *sizes, int64_t count, int64_t images,
+                             int64_t channels, int64_t tile_size, int64_t rows, const T *y,
+                             T *of_bias, T *products, int threads) {
   const Maps maps{sizes, count, images, channels};
+  const Vec zero = splat(0.0f);
   with_tile_size(tile_size, [&](auto m) {
-    const Rows<const T> cells{y, channels};
+    const Rows<const T> cells{upstream, channels};
     const Planes<m, T> planes{products, rows, channels};
+    SumsOfChunks sums(maps, m);
     for_each_tile(maps, m, threads, [&](Tile tile) {
       transform_rows<output_adjoint<m>>(
           channels, [&](int row, int column) { return cells.at(tile.cell(m, row, column)); },
-          [&](int row, int column) { return planes.at(row, column, tile.index); });
+          [&](int row, int column) { return planes.at(row, column, tile.index); }, as_it_is,
+          [&](Vec v, const T *here, int64_t channel, auto part) {
+            if (y) v = select(equal(load(y + (here - upstream), part), zero), zero, v);
+            if (of_bias) sums.add(tile.index, channel, v, part);
+            return v;
+          });
     });
+    if (of_bias) sums.store_total(of_bias);
   });
 }
 

@@ -20,9 +20,9 @@ def of_maps(call: Call, element: str, beyond: int) -> None:
         extents = sizes, len(maps), images + beyond, channels, tile, rows
         call("winograd_tiles", x, *extents, planes)
         call("winograd_tiles_adjoint", planes, *extents, x)
-        for bias, relu in ((None, False), (numbers(channels, element), True)):
-            call("winograd_output", planes, *extents, bias, relu, x)
-        call("winograd_output_adjoint", x, *extents, planes)
+        for bias, y in ((None, None), (numbers(channels, element), numbers(len(x), element))):
+            call("winograd_output", planes, *extents, bias, y is not None, x)
+            call("winograd_output_adjoint", x, *extents, y, bias, planes)
 
 
 def of_weights(call: Call, element: str, beyond: int) -> None:

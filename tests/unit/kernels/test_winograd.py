@@ -76,19 +76,32 @@ def test_outputs_and_gradients(
 @pytest.mark.parametrize("dtype", [*DTYPES, torch.float64])
 def test_a_relu_and_its_gradient(variant: str, dtype: torch.dtype) -> None:
     x, weight = random(1, 20, 4).to(dtype).requires_grad_(), random(6, 4, 3, 3).requires_grad_()
-    y = winograd_convolution(x, [(4, 5)], weight, relu=True)
-    before = winograd_convolution(x, [(4, 5)], weight)
+    bias = random(6).requires_grad_()
+    y = winograd_convolution(x, [(4, 5)], weight, bias, relu=True)
+    before = winograd_convolution(x, [(4, 5)], weight, bias)
     assert torch.equal(y, before.relu())
     assert 0 < (y == 0).sum() < y.numel()
     upstream = random(1, 20, 6, seed=1).to(dtype)
-    found = torch.autograd.grad(y, (x, weight), upstream)
-    wanted = torch.autograd.grad(before, (x, weight), upstream * (before > 0))
+    found = torch.autograd.grad(y, (x, weight, bias), upstream)
+    wanted = torch.autograd.grad(before, (x, weight, bias), upstream * (before > 0))
     assert all(torch.equal(mine, true) for mine, true in zip(found, wanted, strict=True))
 
 
 def test_a_relu_keeps_nan(variant: str) -> None:
-    x = torch.full((1, 16, 1), torch.nan)
-    assert winograd_convolution(x, [(4, 4)], random(1, 1, 3, 3), relu=True).isnan().all()
+    x, bias = torch.full((1, 16, 1), torch.nan), torch.zeros(1, requires_grad=True)
+    y = winograd_convolution(x, [(4, 4)], random(1, 1, 3, 3), bias, relu=True)
+    assert y.isnan().all()
+    (gradient,) = torch.autograd.grad(y.sum(), bias)
+    assert gradient == 16, "as torch's own ReLU has it"
+
+
+def test_a_bias_is_summed_in_fp32(variant: str) -> None:
+    """In bf16, 256 and 1 are 256."""
+    maps, bias = [(40, 40)], torch.zeros(3, requires_grad=True)
+    x = torch.zeros(2, cells(maps), 1, dtype=torch.bfloat16)
+    y = winograd_convolution(x, maps, random(3, 1, 3, 3), bias)
+    (gradient,) = torch.autograd.grad(y.sum(), bias)
+    assert gradient.tolist() == [2 * cells(maps)] * 3
 
 
 def test_what_is_not_wanted_is_not_worked_out(variant: str) -> None:
@@ -200,13 +213,15 @@ def test_the_number_of_threads_changes_no_bit_of_a_transform(variant: str) -> No
         made: list[list[Tensor]] = []
         for threads in (1, 3):
             torch.set_num_threads(threads)
-            to = [torch.empty_like(t) for t in (planes, rows, rows, planes, of_weight, weight)]
+            like = planes, rows, rows, planes, of_weight, weight, random(channels)
+            to = [torch.empty_like(t) for t in like]
             call_on_maps("winograd_tiles", rows, sizes, to[0], channels, before=[4, tiles])
             of_maps: dict[str, Any] = {"before": [4, tiles], "images": 2}
             call_on_maps("winograd_tiles_adjoint", planes, sizes, to[1], channels, **of_maps)
             of_maps["before"] = [4, tiles, None, True]
             call_on_maps("winograd_output", planes, sizes, to[2], channels, **of_maps)
-            call_on_maps("winograd_output_adjoint", rows, sizes, to[3], channels, before=[4, tiles])
+            of_rows = [4, tiles, rows.relu(), to[6]]
+            call_on_maps("winograd_output_adjoint", rows, sizes, to[3], channels, before=of_rows)
             call("winograd_weight", weight.dtype, weight, 9, channels, 4, to[4])
             call("winograd_weight_adjoint", weight.dtype, of_weight, 9, channels, 4, to[5])
             made.append(to)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Mapping
 from typing import Any
 
@@ -128,6 +130,16 @@ def test_what_has_no_gradient_stays_and_counts_its_own_steps() -> None:
     # The first step of each is the learning rate, whatever the gradient's size.
     assert other.tolist() == pytest.approx([0.9] * 3, rel=1e-6)
     assert one.tolist() == pytest.approx([0.8] * 3, rel=1e-6)
+
+
+def test_a_copy_which_would_train_no_model_is_refused() -> None:
+    one = nn.Parameter(torch.ones(3))
+    adam = MasterAdam({one: one.detach()}, 0.1)
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="it can't be copied or pickled"):
+            copied(adam)
+    with pytest.raises(TypeError, match="it can't load another's state"):
+        adam.load_state_dict(adam.state_dict())
 
 
 @pytest.mark.parametrize(("name", "fused"), [("adam", False), ("sgd", True), ("lamb", True)])
