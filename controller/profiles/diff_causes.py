@@ -22,7 +22,7 @@ class Cause:
 
     kind: ChangeKind
     detail: str = ""
-    """What it was and is."""
+    """What it was and is; of copies the data type, if the work's is another one, too."""
     counted: str = ""
     """The work whose number of calls differs most."""
     counts: tuple[float, float] = (0.0, 0.0)
@@ -52,15 +52,21 @@ def changes_of(one: Site | None, other: Site | None) -> Iterator[FoundChange]:
     if one.same(other, _same_work):
         yield FoundChange(SAME_WORK, one, other)
         return
+    conversions: list[tuple[ChangeKind, Site, Site]] = []
     for kind, is_apart, key_of in _CONVERSIONS:
         (found, rest), (found_b, rest_b) = one.split(is_apart), other.split(is_apart)
         if not (found.parts or found_b.parts):
             continue
         if not _alike(found.counted(key_of), found_b.counted(key_of)):  # else a part of the work
-            yield FoundChange(Cause(kind), found, found_b)
+            conversions.append((kind, found, found_b))
             one, other = rest, rest_b
+    cause = _cause(one, other) if one.parts or other.parts else SAME_WORK
+    types = cause.detail if cause.kind is ChangeKind.DATA_TYPE else ""
+    for kind, found, found_b in conversions:
+        why = types if kind is ChangeKind.COPIES else ""
+        yield FoundChange(Cause(kind, why), found, found_b)
     if one.parts or other.parts:
-        yield FoundChange(_cause(one, other), one, other)
+        yield FoundChange(cause, one, other)
 
 
 def _cause_of_only(one: Site | None, other: Site | None) -> Cause:

@@ -36,7 +36,9 @@ def diff(one: Profile, other: Profile, names: tuple[str, str] = NAMES) -> Profil
     summaries = same.one.summary, same.other.summary
     one_s, other_s = (sum(site.seconds for site in of) for of in sites)
     seconds = step_time(summaries[0], one_s), step_time(summaries[1], other_s)
-    together = _together(found, max(seconds))
+    conditions, known = tuple(conditions_of(*summaries)), all(map(are_known, summaries))
+    times = _times_of_same_work(found) if known and not conditions else 1.0
+    together = _together(found, max(seconds), times)
     loads = summaries[0].load_s, summaries[1].load_s
     return ProfileDiff(
         per_step=one.summary.steps is not None,
@@ -45,8 +47,8 @@ def diff(one: Profile, other: Profile, names: tuple[str, str] = NAMES) -> Profil
         validity=(summaries[0].validity, summaries[1].validity),
         load_s=loads,
         load_resolved=_is_load_resolved(*loads, max(seconds)),
-        conditions=tuple(conditions_of(*summaries)),
-        conditions_known=all(map(are_known, summaries)),
+        conditions=conditions,
+        conditions_known=known,
         matmul_gflops=_matmul_rates(*summaries),
         changes=tuple(sorted(together, key=lambda change: -abs(change.difference_s))),
         phases=tuple(_ratios(sites, attrgetter("phase"))),
@@ -54,18 +56,43 @@ def diff(one: Profile, other: Profile, names: tuple[str, str] = NAMES) -> Profil
         notes=(
             *_notes(*summaries),
             *same.notes,
+            *_own_speed(times),
             *_sums_over_threads(*summaries),
             *_untold_loading(*summaries),
         ),
     )
 
 
-def _together(found: Iterable[FoundChange], step_s: float) -> Iterator[Change]:
-    """Yield a change for all modules in which an operation has changed in the same way."""
+def _times_of_same_work(found: Sequence[FoundChange]) -> float:
+    """Return how many times as long the same work took in B, where conditions are the same, too.
+
+    That is the machine's own speed: a median by time, which operations that have become slower by
+    themselves don't move while they are less than half. 1.0 if most of the work is another.
+    """
+    same = [
+        (change.other.seconds / change.one.seconds, change.one.seconds)
+        for change in found
+        if change.cause.kind is ChangeKind.SAME_WORK and change.one.seconds > 0
+    ]
+    half_s, taken_s = sum(seconds for _, seconds in same) / 2, 0.0
+    if half_s <= sum(change.one.seconds for change in found) / 4:
+        return 1.0
+    for times, seconds in sorted(same):
+        taken_s += seconds
+        if taken_s >= half_s:
+            return times
+    return 1.0
+
+
+def _together(found: Iterable[FoundChange], step_s: float, times: float) -> Iterator[Change]:
+    """Yield a change for all modules in which an operation has changed in the same way.
+
+    step_s: of the longer step; times: what the same work took in B, in times of A.
+    """
     groups: dict[tuple[str, ...], _Group] = {}
     for change in found:
         cause = change.cause
-        typed = cause.detail if cause.kind is ChangeKind.DATA_TYPE else cause.counted
+        typed = cause.detail if cause.kind in _BY_TYPES else cause.counted
         # Opposite ones are two changes: their calls would cancel.
         way = "more" if cause.counts[1] > cause.counts[0] else ""
         key = (cause.kind, change.one.phase, change.one.op, change.other.op, typed, way)
@@ -73,7 +100,11 @@ def _together(found: Iterable[FoundChange], step_s: float) -> Iterator[Change]:
         if group is None:
             group = groups[key] = _Group(change)
         group.add(change)
-    yield from (group.change(step_s) for group in groups.values())
+    yield from (group.change(step_s, times) for group in groups.values())
+
+
+_BY_TYPES = (ChangeKind.DATA_TYPE, ChangeKind.COPIES)
+"""Changes of which each shift of types is one of its own."""
 
 
 @dataclass(slots=True)
@@ -100,8 +131,8 @@ class _Group:
             self.counts[side] += cause.counts[side]
             self.seconds[side] += site.seconds
 
-    def change(self, step_s: float) -> Change:
-        """Return them as one change, in the words of the largest. step_s: of the longer step."""
+    def change(self, step_s: float, times: float) -> Change:
+        """Return them as one change, in the words of the largest; see _together."""
         found, seconds = self.largest, (self.seconds[0], self.seconds[1])
         one, other, kind = found.one, found.other, found.cause.kind
         # The operation itself needs no other name; its calls are those that differ.
@@ -116,7 +147,11 @@ class _Group:
             modules=tuple(self.modules),
             calls=(calls[0], calls[1]),
             seconds=seconds,
-            resolved=_is_resolved(*seconds, _least_s(kind, step_s)),
+            resolved=_is_resolved(
+                seconds[0] * (times if kind is ChangeKind.SAME_WORK else 1.0),
+                seconds[1],
+                _least_s(kind, step_s),
+            ),
         )
 
     def _detail(self) -> str:
@@ -167,6 +202,14 @@ def _notes(one: ProfileSummary, other: ProfileSummary) -> Iterator[str]:
             yield f"{name} is {summary.validity}: {reason}"
     if (one.step_s is None) != (other.step_s is None):
         yield "only one was timed unwatched, too: the other's times have the overhead of watching"
+
+
+def _own_speed(times: float) -> Iterator[str]:
+    if abs(times - 1) > NOISE:
+        yield (
+            f"the same work took {times:.2f}× the time in B, under the same conditions, so the "
+            "machine itself had another speed; what is listed as the same work differs from that"
+        )
 
 
 def _sums_over_threads(one: ProfileSummary, other: ProfileSummary) -> Iterator[str]:

@@ -234,7 +234,8 @@ def _what(change: Change) -> str:
         case ChangeKind.ONLY_A | ChangeKind.ONLY_B:
             return f"{change.kind}, {max(one, other):g} calls"
         case ChangeKind.REORDERS | ChangeKind.COPIES:
-            return f"{change.kind} {one:g} → {other:g}"
+            types = f" with data type {change.detail}" if change.detail else ""
+            return f"{change.kind} {one:g} → {other:g}{types}"
         case ChangeKind.CALLS:
             return f"calls {change.detail or f'{one:g} → {other:g}'}"
         case ChangeKind.SAME_WORK:

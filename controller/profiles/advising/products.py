@@ -66,9 +66,10 @@ def direct(seen: Seen) -> Claim | None:
     """3x3 convolutions of the heads in fp32, which take Winograd's algorithm fewer products.
 
     Its tiles of 4x4 outputs take 2.25 products a cell where a convolution takes 9
-    (docs/kernels.md); the transforms around them take time of their own.
+    (docs/kernels.md); the transforms around them take time of their own. In a run of bf16, such
+    convolutions are a fallback.
     """
-    if seen.knobs.get("head_convolutions") != "convolution":
+    if seen.knobs.get("head_convolutions") != "convolution" or seen.is_bf16:
         return None
     in_heads = seen.where(lambda part: bool(_HEAD.search(part.row.place.module)))
     found = [i for i in in_heads if _is_3x3_in_fp32(seen.parts[i])]

@@ -776,6 +776,7 @@ ALIKE: Mapping[str, tuple[Case, Rule]] = {
     "convolutions of 1x1": (Case(taps(kh=1, kw=1), DIRECT), Rule.DIRECT),
     "3x3 convolutions of every second cell": (Case(taps(sh=2, sw=2), DIRECT), Rule.DIRECT),
     "3x3 convolutions in groups": (Case(taps(g=32), DIRECT), Rule.DIRECT),
+    "3x3 convolutions that fell back to fp32": (Case(taps(), DIRECT, bf16=True), Rule.DIRECT),
     "3x3 convolutions in bf16": (Case(taps(dtype="bf16"), DIRECT, bf16=True), Rule.DIRECT),
     "reorders in heads": (Case(reorders("src:abcd dst:BA16b", 0.1), DIRECT), Rule.DIRECT),
     "hardly any loading": (Case(load_s=0.001), Rule.LOADING),

@@ -155,3 +155,21 @@ def test_calls_that_hardly_differ_by_name_are_counted_by_size() -> None:
     few, many = {"mb1": 100.0, "mb2": 900.0}, {"mb1": 50.0, "mb2": 951.0}
     (change,) = diff(profile(_of_sizes(few)), profile(_of_sizes(many))).changes
     assert (change.kind, change.detail) == (ChangeKind.CALLS, "convolution FWD_D mb2 900 → 951")
+
+
+def test_copies_that_another_data_type_spares_are_told_with_it() -> None:
+    """As of a layer that no longer runs in autocast's type."""
+    site = {"phase": "forward", "module": "decoder"}
+    cast = replace(kernel("aten::linear", 0.1, calls=4.0, **site), self_s=0.1)
+    cast = replace(cast, place=replace(cast.place, kernel="aten::copy_"))
+    product = kernel("aten::linear", 0.05, **site)
+    types = [
+        replace(product, place=replace(product.place, kernel="aten::addmm", dtypes=f'["{type_}"]'))
+        for type_ in ("c10::BFloat16", "float")
+    ]
+    found = diff(profile([types[0], cast]), profile([types[1]]))
+    first = answer_lines(found, 3)[1]
+    assert first == (
+        "−100 ms  aten::linear: copies 4 → 0 with data type bf16 → f32, forward of decoder: "
+        "100 ms → 0 ms"
+    )

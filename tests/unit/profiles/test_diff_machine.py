@@ -119,3 +119,38 @@ def test_a_little_other_work_is_told_with_all_that_is_too_small() -> None:
     found = diff(machine(profile(MANY)), machine(profile([*some, *slower[1:]])))
     assert is_same(found)
     assert "the machine itself" in answer_lines(found, 3)[0]
+
+
+def _slower(times: float, own: dict[str, float]) -> list[KernelRow]:
+    """Return all operations slower, some by times of their own."""
+    return [replace(row, self_s=row.self_s * own.get(row.place.op, times)) for row in MANY]
+
+
+def test_a_machine_that_is_slower_in_some_parts_more_is_no_difference() -> None:
+    """As where its memory has become slower than its cores, by 1.45 to 2.07 times."""
+    large = [kernel("aten::conv2d", 0.3), kernel("aten::mm", 0.2), *MANY[:20]]
+    times = {"aten::conv2d": 1.45, "aten::mm": 1.62}
+    slower = [replace(r, self_s=r.self_s * times.get(r.place.op, 1.55)) for r in large]
+    found = diff(machine(profile(large)), machine(profile(slower)))
+    assert is_same(found)
+    assert "no difference of work or conditions shown" in answer_lines(found, 3)[0]
+
+
+@pytest.mark.parametrize("times", [0.7, 1.0, 1.5])
+def test_what_is_slower_by_itself_is_told_beside_the_machines_speed(times: float) -> None:
+    one = [*MANY, kernel("aten::relu", 0.05)]
+    other = [*_slower(times, {}), kernel("aten::relu", 0.25)]
+    found = diff(machine(profile(one)), machine(profile(other)))
+    assert not is_same(found)
+    assert [change.op for change in found.changes if change.resolved] == ["aten::relu"]
+    told = f"the same work took {times:.2f}× the time in B"
+    assert any(told in note for note in found.notes) == (times != 1.0)
+
+
+def test_under_other_conditions_nothing_is_the_machines() -> None:
+    """As of one thread fewer, which makes all work slower."""
+    large = [kernel("aten::conv2d", 0.3), kernel("aten::mm", 0.2)]
+    slower = [replace(row, self_s=row.self_s * 2) for row in large]
+    found = diff(machine(profile(large)), machine(profile(slower), malloc="glibc 2.36"))
+    assert found.conditions
+    assert len([change for change in found.changes if change.resolved]) == 2
