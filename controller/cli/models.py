@@ -26,12 +26,15 @@ def list_models(json: Json = False) -> None:
 
 @app.command()
 def verify(json: Json = False) -> None:
-    """Check checksums and the signature of each model.
+    """Check stored files: checksums, and the signature of each model.
+
+    Files that manifests name, and weights; other files of the store are not looked at. A file that
+    was added with --as and is gone is wrong, too.
 
     Exit status 1 if anything is wrong.
     """
     found = model_statuses("verify")
-    _show([status for status in found if status.there], json)
+    _show([status for status in found if status.there or status.trouble], json)
     if any(status.trouble for status in found):
         raise typer.Exit(1)
 

@@ -67,7 +67,7 @@ def fetch(
 ) -> None:
     """Download the models, weights and data sets of workloads.
 
-    Skips what is in the store, and continues what was cut off. Each file is checked before it
+    Skips what is whole in the store, and continues what was cut off. Each file is checked before it
     enters the store.
     """
     if not tasks and suite is None:

@@ -13,7 +13,8 @@ from controller.contracts.mobile import DatasetPart, ModelFile, OnDevice
 from controller.contracts.models import Added, ModelStatus
 from controller.contracts.weights import KNOB, NAME, NO_WEIGHTS, Weights, weights_key
 from models.mobile.datasets.check import SAMPLES, require_samples, require_truth
-from models.mobile.errors import ContentDiffers
+from models.mobile.errors import ContentDiffers, not_written
+from models.mobile.links import not_followed
 from models.mobile.own_tasks import add_task
 from models.mobile.remedies import command_for, does_not_count
 from models.mobile.signature import require_signature
@@ -104,12 +105,15 @@ def _status(store: Store, entry: Entry) -> ModelStatus:
 
 
 def verify(store: Store) -> list[ModelStatus]:
-    """Check every stored file: checksums, and the signatures of models.
+    """Check the stored files that manifests name, and weights: checksums, and models' signatures.
 
-    Raises FileUnreadable if the store can't be listed.
+    A file that was pinned and is gone is in trouble, too. Raises FileUnreadable if the store can't
+    be listed.
     """
     return [
-        status.model_copy(update={"trouble": _trouble(store, entry)}) if status.there else status
+        status.model_copy(update={"trouble": _trouble(store, entry)})
+        if status.there or (status.checksum and not entry.content.checksum)  # pinned
+        else status
         for entry in (*entries(), *added_weights(store))
         for status in [_status(store, entry)]
     ]
@@ -139,25 +143,28 @@ def add(store: Store, path: Path, key: str | None) -> list[Added]:
     (`.yaml`), and a `.tflite` that no manifest names, become workloads of this user. `key` is for
     files without a published checksum.
     """
-    if path.exists() and not path.is_file() and not path.is_dir():  # a FIFO never ends
-        raise UserError(f"add {path}", "it is no regular file", "Name a file or folder.")
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():  # a FIFO never ends
+            raise UserError(f"add {path}", "it is no regular file", "Name a file or folder.")
         if key:
             return [_pin(store, path, key)]
         if path.is_dir():
-            found = [a for file in files_in(path) if (a := _add_known(store, file))]
-            if not found:
-                seen = "no manifest names a file in this folder"
-                raise UserError(
-                    f"add {path}", seen, "If the folder is a data set, add it with --as KEY."
-                )
-            return found
+            return _add_below(store, path)
         if known := _add_known(store, path):
             return [known]
         return [add_task(store, path)]
     except OSError as error:
-        remedy = "Name a file or folder that can be read."
-        raise UserError(f"add {path}", error.strerror or str(error), remedy) from error
+        remedy = "Make it accessible to this user, or name another file or folder."
+        raise not_written(f"add {path}", store.folder, error, remedy=remedy) from error
+
+
+def _add_below(store: Store, folder: Path) -> list[Added]:
+    found = [added for file in files_in(folder) if (added := _add_known(store, file))]
+    if not found:
+        seen = f"no manifest names a file in this folder{not_followed(folder)}"
+        remedy = "If the folder is a data set, add it with --as KEY."
+        raise UserError(f"add {folder}", seen, remedy)
+    return found
 
 
 def _add_known(store: Store, path: Path) -> Added | None:
@@ -268,6 +275,7 @@ def require_part(store: Store, path: Path, entry: Entry) -> None:
     if part == SAMPLES:
         require_samples(dataset, entry.workload.input, path, field)
         return
-    checksum = dataset.parts[SAMPLES].checksum or store.pinned(f"{field}/{SAMPLES}")
-    samples = store.find(checksum) if checksum else None
+    with readable(f"{field}/{SAMPLES}"):
+        checksum = dataset.parts[SAMPLES].checksum or store.pinned(f"{field}/{SAMPLES}")
+        samples = store.find(checksum) if checksum else None
     require_truth(dataset, entry.workload.input, path, samples, field)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
+from typing import Final
+
 from controller.contracts.errors import UserError
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class NotInStore(UserError):
@@ -23,3 +29,24 @@ class ModelUnusable(UserError):
 
 class DatasetUnusable(UserError):
     """A data set that can't be read: a damaged image, a truth that does not fit."""
+
+
+class NoRoom(UserError):
+    """A disk, quota or limit that takes no more of a file."""
+
+
+def not_written(
+    tried: str,
+    folder: Path,
+    error: OSError,
+    then: str = "",
+    remedy: str = "Make it accessible to this user.",
+) -> UserError:
+    """Return the error of a write into a folder, NoRoom if that is why.
+
+    then: what to do once there is room; remedy: what to do about any other reason.
+    """
+    reason = error.strerror or str(error)
+    if error.errno in _FULL:
+        return NoRoom(tried, f"{reason} in {folder}", f"Make room. {then}")
+    return UserError(tried, f"{reason}: {error.filename or folder}", remedy)

@@ -99,7 +99,7 @@ def score(
             return {"F1": _fraction(f1), "exact_match": _fraction(exact)}
         if isinstance(output, Upscaled):
             return {"PSNR": Measurement(value=psnr(pairs, numbers), unit=Unit.DECIBELS)}
-    except (ValueError, TypeError, LookupError, RuntimeError) as error:
+    except (ValueError, TypeError, LookupError, RuntimeError, ArithmeticError) as error:
         raise DatasetUnusable(
             f"score outputs of kind {output.kind}",
             repr(error),
@@ -133,7 +133,8 @@ def coco_map(pairs: Pairs, output: Detections) -> float:
     """Return COCO's mAP over IoU 0.5 … 0.95, for all areas and detections.
 
     An answer is (n, 6) float32: top, left, bottom, right as fractions, class, score. As in the
-    suite's app, a class that is detected and in no truth counts, with an average precision of 0.
+    suite's app, a class that is detected and in no truth counts, with an average precision of 0;
+    crowds are no such truths, since COCO ignores them.
     """
     from pycocotools.coco import COCO
     from pycocotools.cocoeval import COCOeval
@@ -150,7 +151,8 @@ def coco_map(pairs: Pairs, output: Detections) -> float:
             box = _box(row[:4], height, width)
             entry = _annotation(len(detected), image, int(row[4]) + output.offset, box)
             detected.append(entry | {"score": row[5]})
-    categories = [{"id": c} for c in sorted({a["category_id"] for a in true + detected})]
+    counted = {a["category_id"] for a in true + detected if not a["iscrowd"]}
+    categories = [{"id": c} for c in sorted(counted)]
     with redirect_stdout(StringIO()):  # it prints tables
         for coco, annotations in ((truth, true), (found, detected)):
             coco.dataset = {"images": images, "annotations": annotations, "categories": categories}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +22,7 @@ from controller.contracts.errors import UserError
 from controller.contracts.manifests import StackManifest, WorkloadManifest
 from controller.contracts.models import Added
 from controller.contracts.unreadable import UNREADABLE, reason
+from controller.platform.atomic import replacing
 from models.mobile.signature import read_signature
 from models.mobile.store import Store, digests, model_file
 
@@ -34,14 +34,12 @@ _FORMAT: Final = "Correct it; docs/adding.md has the format."
 
 def add_task(store: Store, path: Path) -> Added:
     """Add a task, a program or a model without a task; raises UserError."""
-    tasks = store.folder / TASKS
     if path.suffix == ".yaml":
-        content = _content(path)
+        raw, content = _read(path)
         if isinstance(content, dict) and "command" in content:
-            return _add_stack(content, path)
+            return _add_stack(content, raw, path)
         name = _checked_task(store, content, path).name
-        tasks.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, tasks / f"{name}.yaml")
+        _write(store.folder / TASKS, name, raw)
         return Added(path=str(path), keys=(), workload=name)
     if path.suffix != ".tflite":
         raise UserError(
@@ -54,29 +52,34 @@ def add_task(store: Store, path: Path) -> Added:
     task = _task_of(name, path)
     _require_new(name, path)
     store.add(path)
-    tasks.mkdir(parents=True, exist_ok=True)
-    (tasks / f"{name}.yaml").write_text(yaml.safe_dump(task, sort_keys=False))
+    _write(store.folder / TASKS, name, yaml.safe_dump(task, sort_keys=False).encode())
     return Added(path=str(path), keys=(f"{name}/models/file",), workload=name)
 
 
-def _content(path: Path) -> object:
-    """Return the content of a task's or a stack's file; raises UserError."""
+def _write(folder: Path, name: str, manifest: bytes) -> None:
+    """Write a manifest as a whole or not at all: the catalogue reads all that are in the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / f"{name}.yaml") as new:
+        new.write_bytes(manifest)
+
+
+def _read(path: Path) -> tuple[bytes, object]:
+    """Return a task's or a stack's file, and its content; raises UserError."""
     try:
-        return load_yaml(read_limited(path))
+        raw = read_limited(path)
+        return raw, load_yaml(raw)
     except UNREADABLE as error:
         raise UserError(f"read {path}", reason(error), _FORMAT) from error
 
 
-def _add_stack(content: dict[object, object], path: Path) -> Added:
+def _add_stack(content: dict[object, object], raw: bytes, path: Path) -> Added:
     """Add a program as a stack; raises UserError."""
     try:
         stack = StackManifest.model_validate(content)
     except ValidationError as error:
         raise UserError(f"read stack {path}", reason(error), SEE) from error
     require_program(stack, load_catalog().stacks, path)
-    programs = user_programs()
-    programs.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(path, programs / f"{stack.name}.yaml")
+    _write(user_programs(), stack.name, raw)
     named = stack.command.files if stack.command else {}
     missing = tuple(f"{stack.name}/files/{name}" for name in named)
     return Added(path=str(path), keys=missing, stack=stack.name)

@@ -15,7 +15,7 @@ from controller.contracts.units import Unit
 from models.mobile.agreement import agreement
 from models.mobile.datasets.images import FittedImages
 from models.mobile.datasets.load import load_samples
-from models.mobile.errors import ContentDiffers, DatasetUnusable
+from models.mobile.errors import ContentDiffers, DatasetUnusable, not_written
 from models.mobile.metrics import Answers, read_answers, score
 from models.mobile.samples import Truth, read_truths, write_samples
 from models.mobile.signature import require_signature
@@ -98,8 +98,17 @@ class Compared(Contract):
 def prepare(order: PrepareOrder) -> Prepared:
     """Check model and data set, and write the files to push.
 
-    Raises NotInStore, ContentDiffers, ModelUnusable, DatasetUnusable.
+    Raises NotInStore, ContentDiffers, ModelUnusable, DatasetUnusable, and another UserError if the
+    folder can't be written: NoRoom if the disk is full. Then the folder is removed.
     """
+    try:
+        return _prepared(order)
+    except OSError as error:
+        shutil.rmtree(order.folder, ignore_errors=True)
+        raise not_written(f"prepare {order.name}", order.folder, error) from error
+
+
+def _prepared(order: PrepareOrder) -> Prepared:
     store, workload = Store(order.store), order.workload
     shutil.rmtree(order.folder, ignore_errors=True)
     device = order.folder / DEVICE

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -58,7 +60,7 @@ def write_samples(
     """Write inputs and truths into two folders; return the checksum over both.
 
     published: gives each image's file, which is written in place of the inputs. Only one sample is
-    held in memory at a time. Raises DatasetUnusable.
+    held in memory at a time. Raises DatasetUnusable, OSError.
     """
     total = len(samples) if count is None else count
     digest = hashlib.sha256()
@@ -114,7 +116,10 @@ class _Rows:
         self._arrays: list[NDArray[Any]] = []
 
     def put(self, row: int, parts: Arrays) -> bytes:
-        """Write a row of each array; return its bytes. Raises DatasetUnusable if it doesn't fit."""
+        """Write a row of each array; return its bytes.
+
+        Raises DatasetUnusable if it doesn't fit, OSError if the disk has no room for all rows.
+        """
         if not self._arrays:
             self._arrays = [self._made(number, part) for number, part in enumerate(parts)]
         for array, part in zip(self._arrays, parts, strict=True):
@@ -130,7 +135,10 @@ class _Rows:
     def _made(self, number: int, part: NDArray[Any]) -> NDArray[Any]:
         path = self._folder / self._name.format(number)
         shape = (self._rows, *part.shape)
-        return np.lib.format.open_memmap(path, mode="w+", dtype=part.dtype, shape=shape)
+        array = np.lib.format.open_memmap(path, mode="w+", dtype=part.dtype, shape=shape)
+        with path.open("r+b") as file:  # a write to a page that a full disk can't hold is a SIGBUS
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+        return array
 
 
 @contextmanager
@@ -144,4 +152,6 @@ def _image_file(folder: Path) -> Iterator[Callable[[bytes], None]]:
             ends.append(file.tell())
 
         yield append
-    np.save(folder / ENDS, np.array(ends, np.uint64))
+    table = io.BytesIO()  # numpy, writing to a file, does not say why it can't
+    np.save(table, np.array(ends, np.uint64))
+    (folder / ENDS).write_bytes(table.getvalue())

@@ -72,7 +72,7 @@ class Store:
             return self._add_folder(path)
         found = digests(path)
         target = self._object(found["sha256"])
-        if not target.exists():
+        if not _is_content(target, found):
             with _replacing(target) as new:
                 shutil.copyfile(path, new)
             if digests(target) != found:
@@ -242,7 +242,7 @@ def _require_whole(store: Store, checksum: str, path: Path, field: str) -> None:
         raise ContentDiffers(
             f"use {str(path)[:LONGEST_PATH]} ({field}.checksum)",
             f"{seen}, not {checksum}",
-            "Remove it, then add it again with `benchfarm models add`.",
+            "Add it again with `benchfarm models add`, or fetch it again.",
         )
 
 
@@ -263,6 +263,14 @@ def _differences(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
             yield f"{path} is gone"
         elif digests(path)["sha256"] != sha256:
             yield f"{path} has changed"
+
+
+def _is_content(path: Path, wanted: Mapping[str, str]) -> bool:
+    """Return whether a file has these checksums; one that can't be read has to be replaced."""
+    try:
+        return digests(path) == wanted
+    except OSError:
+        return False
 
 
 def _listing(path: Path) -> dict[str, Any] | None:

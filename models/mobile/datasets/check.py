@@ -22,11 +22,15 @@ _READ: dict[str, Callable[[Path], Sized]] = {
 
 
 def require_samples(dataset: Dataset, wanted: InputKind, path: Path, field: str) -> None:
-    """Check that there are enough samples, and that the first can be read; raises DatasetUnusable.
+    """Check the number of samples, and that the first can be read; raises DatasetUnusable.
 
     The truth is not checked, since the store may hold that of other samples.
     """
-    load_samples(dataset, {SAMPLES: path}, wanted, field).inputs(0)
+    loaded = load_samples(dataset, {SAMPLES: path}, wanted, field)
+    if dataset.samples and len(loaded) > dataset.samples:  # fewer can not be loaded
+        seen = f"it has {len(loaded)} samples, not {dataset.samples}"
+        raise unusable(path, f"parts.{SAMPLES}", seen)
+    loaded.inputs(0)
 
 
 def require_truth(

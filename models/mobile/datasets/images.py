@@ -22,6 +22,7 @@ from controller.contracts.documents import read_limited
 from controller.contracts.mobile import ImageInput, TensorType
 from models.mobile.decoding import DECODED, decoded, pixels_of
 from models.mobile.errors import DatasetUnusable
+from models.mobile.links import not_followed
 from models.mobile.pixels import Fitting, fitted, typed
 
 RAW: Final = ".rgb8"
@@ -32,13 +33,14 @@ MAX_TRUTH_BYTES: Final = 2**30
 """Largest file with truths."""
 UNDECODABLE: Final = (
     OSError,
+    EOFError,
     SyntaxError,
     ValueError,
     zipfile.BadZipFile,
     zlib.error,
     RuntimeError,
 )
-"""Errors of a damaged image, and of a damaged, encrypted or unsupported entry of a zip."""
+"""Errors of a damaged image, and of a damaged, encrypted or unsupported zip, or entry of one."""
 Pixels = NDArray[np.uint8]
 """(height, width, 3), or (height, width) for an image of class numbers."""
 
@@ -64,11 +66,11 @@ class ImageFiles:
         try:
             archive = None if source.is_dir() else zipfile.ZipFile(source)
             found = archive.namelist() if archive else _below(source)
-        except (OSError, zipfile.BadZipFile) as error:
+            names = sorted(n for n in found if n.lower().endswith(suffixes) and not _is_hidden(n))
+            if not names:
+                raise unusable(source, field, f"it has no image{not_followed(source)}")
+        except UNDECODABLE as error:
             raise unusable(source, field, str(error)) from error
-        names = sorted(n for n in found if n.lower().endswith(suffixes) and not _is_hidden(n))
-        if not names:
-            raise unusable(source, field, "it has no image")
         return cls(source, part, tuple(names), archive)
 
     def content(self, name: str) -> bytes:
@@ -85,7 +87,8 @@ class ImageFiles:
         try:
             return self.content(name)
         except UNDECODABLE as error:
-            raise self.unusable(f"image {name}: {error}") from error
+            seen = str(error) or type(error).__name__
+            raise self.unusable(f"image {name}: {seen}") from error
 
     def image(self, name: str, mode: str = "RGB") -> Image.Image:
         """Decode one image; an empty mode keeps its own. Raises DatasetUnusable naming it."""

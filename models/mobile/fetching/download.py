@@ -13,7 +13,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
+from socket import inet_aton
 from typing import Final
 
 import httpx
@@ -36,7 +38,8 @@ OnBytes = Callable[[int, int | None], None]
 _RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses of servers that may answer later."""
 _RANGE: Final = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)")
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_LOCAL_NAME: Final = re.compile(r"(.*\.)?localhost\.?")
+"""Names of this host (RFC 6761, section 6.3)."""
 
 
 class Unreachable(UserError):
@@ -92,14 +95,34 @@ def is_allowed(url: httpx.URL, origin: httpx.URL | None = None) -> bool:
     https may always be. http: this host, and what a mirror is or redirects to that is http itself,
     because its user has chosen that. Nobody else's server may send us to a service of this host.
     """
-    here = url.host in _LOOPBACK
+    here = _is_this_host(url.host)
     if origin is None:
         return url.scheme == "https" or (url.scheme == "http" and here)
-    if here and origin.host not in _LOOPBACK:
+    from_here = _is_this_host(origin.host)
+    if here and not from_here:
         return False
     if url.scheme == "https":
         return True
-    return url.scheme == origin.scheme == "http" and here == (origin.host in _LOOPBACK)
+    return url.scheme == origin.scheme == "http" and here == from_here
+
+
+def _is_this_host(host: str) -> bool:
+    """Return whether a host is this one, however its address is written.
+
+    Other names are not looked up, although one may lead here.
+    """
+    if _LOCAL_NAME.fullmatch(host):
+        return True
+    try:
+        address: IPv4Address | IPv6Address = ip_address(host)
+    except ValueError:
+        try:
+            address = IPv4Address(inet_aton(host))  # 127.1 or 0x7f000001, as resolvers read it
+        except OSError:
+            return False
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    address = mapped or address
+    return address.is_loopback or address.is_unspecified
 
 
 def download(
@@ -107,8 +130,8 @@ def download(
 ) -> bool:
     """Download a file, going on from what `part` has; return whether it is of several pieces.
 
-    known: whether the caller has the content's checksum. Raises Unreachable, NotServed, NoRoom;
-    what is here is kept then.
+    known: whether the caller has the content's checksum. Raises Unreachable, NotServed, and another
+    UserError if it can't be written; what is here is kept then.
     """
     pieces = reached = False
     failed, most = 0, size_here(part)

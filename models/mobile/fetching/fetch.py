@@ -7,7 +7,7 @@ process that fetches it holds `partial/<checksum>.lock`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from controller.contracts.models import FetchEvent, FetchRequest
 from controller.contracts.suite_rules import load_suites
 from controller.platform.locks import exclusive_in_thread, exclusive_now
 from models.mobile.catalogue import Entry, entries, require_fit, require_part
-from models.mobile.errors import ContentDiffers, DatasetUnusable, ModelUnusable
+from models.mobile.errors import ContentDiffers, FileUnreadable, NoRoom
 from models.mobile.fetching.download import (
     Limits,
     NotServed,
@@ -30,9 +30,16 @@ from models.mobile.fetching.download import (
     size_of,
 )
 from models.mobile.fetching.mirror import Mirror
-from models.mobile.fetching.partial import NoRoom, forget, no_room
-from models.mobile.fetching.selection import Selection, WantedFile, select, tasks_of
-from models.mobile.store import Store, digests
+from models.mobile.fetching.partial import forget, not_stored
+from models.mobile.fetching.selection import (
+    ManualFile,
+    Selection,
+    WantedFile,
+    select,
+    tasks_of,
+)
+from models.mobile.links import not_followed
+from models.mobile.store import Store, digests, readable
 
 PARTIAL: Final = "partial"
 """Folder of the store with unfinished files."""
@@ -42,7 +49,7 @@ Tell = Callable[[FetchEvent], None]
 
 
 def fetch(request: FetchRequest, store: Store, tell: Tell, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Fetch the files that a request means and that are not in the store.
+    """Fetch the files that a request means and that are not in the store, or damaged there.
 
     Raises UserError if one is missing at the end; the others are fetched nevertheless, unless the
     disk is full.
@@ -64,22 +71,44 @@ class Fetcher:
     limits: Limits
     unreachable: dict[str, Unreachable] = field(default_factory=dict)
     """Host → why there is no connection to it; it is not tried again."""
+    failed: list[tuple[str, UserError]] = field(default_factory=list)
+    """Name or key of each file that can't be had, and why. Names need not differ."""
 
     def fetch(self, selection: Selection) -> None:
         """Fetch a selection; raises UserError."""
-        missing = [wanted for wanted in selection.files if not self._is_there(wanted)]
-        manual = [each for each in selection.manual if not _is_stored(self.store, each.entry)]
-        for wanted in selection.files:
-            if wanted not in missing:
-                self.tell(FetchEvent(state="there", name=wanted.name))
-        for each in manual:
-            if not each.asked_for:
-                self.tell(FetchEvent(state="manual", name=each.entry.key, note=each.remedy))
+        missing = [wanted for wanted in selection.files if self._is_missing(wanted)]
+        manual = [each for each in selection.manual if self._is_left_to_user(each)]
         if missing:
             self._tell_sizes(missing)
-        errors = {w.name: error for w in missing if (error := self._error_of(w))}
-        errors |= {each.entry.key: each.error() for each in manual if each.asked_for}
-        self._conclude(errors)
+        for wanted in missing:
+            if error := self._error_of(wanted):
+                self.failed.append((wanted.name, error))
+            if isinstance(error, NoRoom):  # nor is there any for the others
+                break
+        self.failed += [(each.entry.key, each.error()) for each in manual if each.asked_for]
+        self._conclude()
+
+    def _is_missing(self, wanted: WantedFile) -> bool:
+        """Return whether to fetch a file, and tell if it is there."""
+        try:
+            if not self._is_there(wanted):
+                return True
+            self.tell(FetchEvent(state="there", name=wanted.name))
+        except FileUnreadable as error:
+            self.failed.append((wanted.name, error))
+        return False
+
+    def _is_left_to_user(self, each: ManualFile) -> bool:
+        """Return whether the user has to get a file, and tell so unless that is an error."""
+        try:
+            if _checksum_there(self.store, each.entry):
+                return False
+        except FileUnreadable as error:
+            self.failed.append((each.entry.key, error))
+            return False
+        if not each.asked_for:
+            self.tell(FetchEvent(state="manual", name=each.entry.key, note=each.remedy))
+        return True
 
     def _tell_sizes(self, missing: Sequence[WantedFile]) -> None:
         known = [size for wanted in missing if (size := self._size(wanted)) is not None]
@@ -89,41 +118,42 @@ class Fetcher:
         self.tell(FetchEvent(state="planned", name=name, total=sum(known), note=note))
 
     def _size(self, wanted: WantedFile) -> int | None:
-        if self.mirror.folder:
-            return next((path.stat().st_size for path in self.mirror.files(wanted)), None)
         try:
+            if self.mirror.folder:
+                return next((path.stat().st_size for path in self.mirror.files(wanted)), None)
             for url in self.mirror.urls(wanted):
                 with self._connected(url):
                     size = size_of(self.client, url, self.limits)
                 if size is not None:
                     return size
-        except UserError:
+        except (UserError, OSError):
             pass  # fetching it will say so
         return None
 
     def _error_of(self, wanted: WantedFile) -> UserError | None:
-        """Fetch a file; return why it can't be had. Raises NoRoom: nor can any other."""
+        """Fetch a file; return why it can't be had."""
         try:
             self._fetch_alone(wanted)
-        except NoRoom:
-            raise
         except Unreachable as error:
             return UserError(f"fetch {wanted.name}", error.seen, wanted.by_hand)
         except UserError as error:
             return error
         return None
 
-    def _conclude(self, errors: Mapping[str, UserError]) -> None:
-        for name, error in errors.items():
+    def _conclude(self) -> None:
+        for name, error in self.failed:
             self.tell(FetchEvent(state="failed", name=name, note=str(error)))
-        if len(errors) == 1:
-            raise next(iter(errors.values()))
-        if errors:
+        if len(self.failed) == 1:
+            raise self.failed[0][1]
+        if self.failed:
             remedy = "`benchfarm models add FOLDER` adds all files that were copied to a folder."
-            raise UserError(f"fetch {len(errors)} files", "each has a line above", remedy)
+            raise UserError(f"fetch {len(self.failed)} files", "each has a line above", remedy)
 
     def _is_there(self, wanted: WantedFile) -> bool:
-        return all(_is_stored(self.store, entry) for entry in wanted.entries)
+        """Return whether a file is in the store for all tasks, and whole; raises FileUnreadable."""
+        found = {_checksum_there(self.store, entry) for entry in wanted.entries}
+        with readable(wanted.entries[0].key):
+            return all(one and self.store.verify(one) is None for one in found)
 
     def _fetch_alone(self, wanted: WantedFile) -> None:
         """Fetch a file unless another process has meanwhile; raises UserError."""
@@ -136,11 +166,11 @@ class Fetcher:
                     forget(part)
                     self.tell(FetchEvent(state="there", name=wanted.name))
                 elif self.mirror.folder:
-                    self._copy(wanted)
+                    self._copy(wanted, self.mirror.folder)
                 else:
                     self._download(wanted, part)
         except OSError as error:
-            raise no_room(part, error) from error
+            raise not_stored(part, error) from error
 
     @contextmanager
     def _alone(self, lock: Path, wanted: WantedFile) -> Iterator[None]:
@@ -152,16 +182,17 @@ class Fetcher:
         with exclusive_in_thread(lock):
             yield
 
-    def _copy(self, wanted: WantedFile) -> None:
+    def _copy(self, wanted: WantedFile, folder: Path) -> None:
         """Add a file of the mirror's folder; raises UserError."""
-        candidates = list(self.mirror.files(wanted))
-        for path in candidates:
-            if _fits(path, wanted):
-                self._teller(wanted)(0, path.stat().st_size)
-                self._enter(path, wanted, self.store.add)
-                return
-        seen = "its content differs there" if candidates else "it is not there"
-        raise NotServed(f"fetch {wanted.name} from {self.mirror.folder}", seen, wanted.by_hand)
+        with readable(wanted.entries[0].key):
+            candidates = list(self.mirror.files(wanted))
+            found = next((path for path in candidates if _fits(path, wanted)), None)
+            links = "" if candidates else not_followed(folder)
+        if found is None:
+            seen = "its content differs there" if candidates else f"it is not there{links}"
+            raise NotServed(f"fetch {wanted.name} from {folder}", seen, wanted.by_hand)
+        self._teller(wanted)(0, found.stat().st_size)
+        self._enter(found, wanted, self.store.add)
 
     def _download(self, wanted: WantedFile, part: Path) -> None:
         """Download a file, check it and move it into the store; raises UserError."""
@@ -170,14 +201,12 @@ class Fetcher:
             try:
                 with self._connected(url):
                     self._download_from(url, wanted, part)
-                    self._enter(part, wanted, self.store.take)
-            except (NotServed, ContentDiffers) as error:
+                    self._take(part, wanted)
+            except ContentDiffers as error:
                 failure = error
-            except (ModelUnusable, DatasetUnusable):
-                forget(part)
-                raise
+            except NotServed as error:  # which says less
+                failure = failure if isinstance(failure, ContentDiffers) else error
             else:
-                forget(part)  # the note beside it
                 return
         assert failure is not None
         raise failure
@@ -200,6 +229,15 @@ class Fetcher:
             f"what {httpx.URL(url).host} has is {found}, not {wanted.checksum}; it was deleted",
             "Use --from with a mirror of the published file.",
         )
+
+    def _take(self, part: Path, wanted: WantedFile) -> None:
+        """Move a whole download into the store, or delete it; raises UserError."""
+        try:
+            self._enter(part, wanted, self.store.take)
+        except UserError:
+            forget(part)  # else the next fetch would find it whole, and refuse it again
+            raise
+        forget(part)  # the note beside it
 
     def _enter(
         self, path: Path, wanted: WantedFile, take: Callable[[Path], dict[str, str]]
@@ -245,9 +283,12 @@ class Fetcher:
             raise
 
 
-def _is_stored(store: Store, entry: Entry) -> bool:
-    checksum = entry.content.checksum or store.pinned(entry.key)
-    return checksum is not None and store.has(checksum)
+def _checksum_there(store: Store, entry: Entry) -> str | None:
+    """Return the checksum of a stored file, None if it is not there; raises FileUnreadable."""
+    with readable(entry.key):
+        checksum = entry.content.checksum or store.pinned(entry.key)
+        there = checksum is not None and store.has(checksum)
+    return checksum if there else None
 
 
 def _fits(path: Path, wanted: WantedFile) -> bool:

@@ -29,8 +29,12 @@ class Mirror:
         if given is None:
             return cls()
         if "://" not in given:
-            if not Path(given).is_dir():
-                raise UserError(f"fetch from {given}", "there is no such folder", _REMEDY)
+            try:
+                seen = "" if Path(given).is_dir() else "there is no such folder"
+            except OSError as error:
+                seen = error.strerror or str(error)
+            if seen:
+                raise UserError(f"fetch from {given}", seen, _REMEDY)
             return cls(folder=Path(given))
         try:
             url = httpx.URL(given)

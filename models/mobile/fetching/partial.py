@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -16,22 +15,18 @@ import httpx
 
 from controller.contracts.errors import UserError
 from controller.platform.atomic import replacing
+from models.mobile.errors import NoRoom, not_written
 
 AGAIN: Final = "Run the command again; it goes on from where it was."
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-
-
-class NoRoom(UserError):
-    """A disk, quota or limit that takes no more of a file."""
 
 
 @contextmanager
 def opened(part: Path, start: int) -> Iterator[int]:
-    """Open a part at a place, after which nothing is kept; raises NoRoom."""
+    """Open a part at a place, after which nothing is kept; raises UserError."""
     try:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     except OSError as error:
-        raise no_room(part, error) from error
+        raise not_stored(part, error) from error
     try:
         os.ftruncate(descriptor, start)
         os.lseek(descriptor, start, os.SEEK_SET)
@@ -41,13 +36,13 @@ def opened(part: Path, start: int) -> Iterator[int]:
 
 
 def append(descriptor: int, chunk: bytes, part: Path) -> None:
-    """Write all of a chunk; raises NoRoom, and then a part of it is written."""
+    """Write all of a chunk; raises UserError, and then a part of it is written."""
     rest = memoryview(chunk)
     try:
         while rest:
             rest = rest[os.write(descriptor, rest) :]
     except OSError as error:
-        raise no_room(part, error) from error
+        raise not_stored(part, error) from error
 
 
 def require_room(part: Path, start: int, total: int | None) -> None:
@@ -58,13 +53,9 @@ def require_room(part: Path, start: int, total: int | None) -> None:
         raise NoRoom("store the file", seen, f"Make room. {AGAIN}")
 
 
-def no_room(part: Path, error: OSError) -> UserError:
-    """Return the error of a write; what was written is kept."""
-    reason = error.strerror or str(error)
-    if error.errno in _FULL:
-        return NoRoom("store the file", f"{reason} in {part.parent}", f"Make room. {AGAIN}")
-    place = error.filename or part.parent
-    return NoRoom("store the file", f"{reason}: {place}", "Make it accessible to this user.")
+def not_stored(part: Path, error: OSError) -> UserError:
+    """Return the error of a write, NoRoom if that is why; what was written is kept."""
+    return not_written("store the file", part.parent, error, AGAIN)
 
 
 def validator_of(part: Path, url: str) -> str | None:
@@ -87,7 +78,7 @@ def keep_validator(part: Path, url: str, response: httpx.Response) -> None:
         with replacing(_note_of(part)) as new:
             new.write_text(json.dumps({"url": _hash(url), "validator": validator}))
     except OSError as error:
-        raise no_room(part, error) from error
+        raise not_stored(part, error) from error
 
 
 def forget(part: Path) -> None:

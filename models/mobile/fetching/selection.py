@@ -7,6 +7,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+import httpx
+
+from controller.contracts.documents import short
 from controller.contracts.errors import UserError
 from controller.contracts.mobile import Dataset
 from controller.contracts.models import FetchRequest
@@ -111,7 +114,21 @@ def select(tasks: Iterable[str], request: FetchRequest, entries: Iterable[Entry]
     chosen = [entry for entry in named if not entry.own and _is_wanted(entry, request)]
     web = [entry for entry in chosen if is_on_web(entry.content)]
     manual = (_manual(entry, request) for entry in chosen if not is_on_web(entry.content))
+    for entry in web:
+        _require_address(entry)
     return Selection(_merged(web), tuple(manual))
+
+
+def _require_address(entry: Entry) -> None:
+    source = str(entry.content.source)
+    try:
+        urlsplit(source)  # its brackets, too, have to be right
+        seen = "" if httpx.URL(source).host else "it names no host"
+    except (httpx.InvalidURL, ValueError) as error:
+        seen = str(error)
+    if seen:
+        remedy = "Correct the key source in the task's file."
+        raise UserError(f"fetch {entry.key} from {short(source)}", seen, remedy)
 
 
 def _is_wanted(entry: Entry, request: FetchRequest) -> bool:

@@ -42,7 +42,7 @@ def _boxes(published: Published, work: Path) -> Path:
     if BOXES in found:
         return found[BOXES]
     if _ARCHIVE not in found:
-        raise published.unusable(f"it has no {BOXES}", f"Put it or {_ARCHIVE} there.")
+        raise published.lacks(BOXES, f"Put it or {_ARCHIVE} there.")
     try:
         with zipfile.ZipFile(found[_ARCHIVE]) as archive:
             info = archive.getinfo(f"annotations/{BOXES}")

@@ -83,12 +83,13 @@ def labels_of(
     try:
         if _KIT in found:
             labels = _of_kit(published, found, classes)
-        elif listed := next((found[name] for name in _LISTS if name in found), None):
-            labels = _of_list(listed)
         elif _IDS in found:
             labels = _of_ids(_numbered(found[_IDS]), classes)
         elif _CSV in found:
             labels = _of_ids(_of_csv(found[_CSV]), classes)
+        elif listed := next((found[name] for name in _LISTS if name in found), None):
+            # Last: Kaggle's val.txt numbers the images; their classes are in LOC_val_solution.csv.
+            labels = _of_list(listed)
         else:
             labels = _of_ids(_of_folders(published, names), classes)
     except (OSError, ValueError, LookupError) as error:
@@ -115,14 +116,14 @@ def _of_kit(published: Published, found: Mapping[str, Path], classes: int) -> La
 def _leaves(meta: Path) -> dict[int, str]:
     """Return the WordNet id of each of the kit's numbers; groups of classes are left out."""
     from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
 
     try:
         synsets: Any = loadmat(str(meta), squeeze_me=True)["synsets"]
-    except (MatReadError, NotImplementedError, TypeError) as error:
+        columns = (synsets[name] for name in ("ILSVRC2012_ID", "WNID", "num_children"))
+        rows = zip(*columns, strict=True)
+        return {int(number): str(word) for number, word, children in rows if not int(children)}
+    except Exception as error:  # a damaged file makes SciPy raise whatever
         raise ValueError(f"{meta.name} can't be read: {error}") from error
-    rows = zip(synsets["ILSVRC2012_ID"], synsets["WNID"], synsets["num_children"], strict=True)
-    return {int(number): str(word) for number, word, children in rows if not int(children)}
 
 
 def _of_list(path: Path) -> Labels:
@@ -133,13 +134,17 @@ def _of_list(path: Path) -> Labels:
 def _of_csv(path: Path) -> dict[str, str]:
     with path.open(newline="") as file:
         rows = csv.DictReader(file)
-        return {row["ImageId"]: row["PredictionString"].split()[0] for row in rows}
+        try:
+            return {row["ImageId"]: row["PredictionString"].split()[0] for row in rows}
+        except (csv.Error, AttributeError, IndexError) as error:  # no value, or an empty one
+            seen = f"line {rows.reader.line_num} of {path.name} is damaged"
+            raise ValueError(seen) from error
 
 
 def _of_folders(published: Published, names: Iterable[str]) -> dict[str, str]:
     found = {PurePosixPath(name).stem: PurePosixPath(name).parent.name for name in names}
     if not all(_WORDNET_ID.fullmatch(folder) for folder in found.values()):
-        raise published.unusable("it has no list of labels", _REMEDY)
+        raise published.lacks("list of labels", _REMEDY)
     return found
 
 

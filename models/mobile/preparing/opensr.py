@@ -24,6 +24,7 @@ from PIL.Image import Transpose
 from models.mobile.datasets.images import UNDECODABLE, ImageFiles
 from models.mobile.decoding import DECODED
 from models.mobile.errors import DatasetUnusable
+from models.mobile.links import not_followed
 from models.mobile.preparing.published import Made, Published, Say, files_of, stems
 
 SMALL: Final = (960, 540)
@@ -111,7 +112,7 @@ def _is_without_images(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return not any(name.lower().endswith(DECODED) for name in archive.namelist())
-    except (OSError, zipfile.BadZipFile):
+    except UNDECODABLE:
         return False
 
 
@@ -136,7 +137,8 @@ def _only(published: Published, groups: list[_Group], sizes: set[tuple[int, int]
         wanted = " or ".join(f"{width}x{height}" for width, height in sorted(sizes)[::-1])
         there = f"has {', '.join(group.text for group in groups)}" if groups else "has no images"
         count = f"{len(found)} folders or zips" if found else "no folder or zip"
-        seen = f"it {there}: {count} of images of {wanted} only"
+        links = not_followed(published.path)
+        seen = f"it {there}: {count} of images of {wanted} only{links}"
         raise published.unusable(seen, _REMEDY)
     images = found[0].images
     if len(ImageFiles.of(images.source).names) != len(images.names):

@@ -42,9 +42,9 @@ def prepare_set(
     known: published checksums; None: those of the manifests.
     """
     published = Published(request.name, request.path)
-    if not request.path.is_dir():
-        raise published.unusable("it is no folder", "Name the folder with the unpacked set.")
     try:
+        if not request.path.is_dir():
+            raise published.unusable("it is no folder", "Name the folder with the unpacked set.")
         store.folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=store.folder, prefix=".") as work:
             sets = load_published_sets() if known is None else known

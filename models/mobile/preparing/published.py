@@ -16,6 +16,7 @@ from PIL import Image
 from controller.contracts.errors import UserError
 from models.mobile.datasets.images import UNDECODABLE, ImageFiles
 from models.mobile.decoding import decoded
+from models.mobile.links import not_followed
 
 SAY_EVERY: Final = 5000
 """Images between two lines of progress."""
@@ -50,6 +51,10 @@ class Published:
         """Return the error about this folder."""
         return UserError(f"prepare {self.name} from {self.path}", seen, remedy)
 
+    def lacks(self, what: str, remedy: str) -> UserError:
+        """Return the error about something that was not found below this folder."""
+        return self.unusable(f"it has no {what}{not_followed(self.path)}", remedy)
+
     def files(self, *names: str) -> Mapping[str, Path]:
         """Return the files of these names, wherever they are below the folder."""
         found = (path for path in sorted(self.path.rglob("*")) if path.name in names)
@@ -67,7 +72,7 @@ class Published:
             zips = (path for path in sorted(self.path.rglob("*.zip")) if _has(path, is_meant))
             zipped = next(zips, None)
             if zipped is None:
-                raise self.unusable(f"it has no {what}", "Unpack the published archive there.")
+                raise self.lacks(what, "Unpack the published archive there.")
             source = zipped
         images = ImageFiles.of(source)
         place_of: dict[str, str] = {}
@@ -155,5 +160,5 @@ def _entries(path: Path) -> Iterator[str]:
     try:
         with zipfile.ZipFile(path) as archive:
             yield from (PurePosixPath(name).name for name in archive.namelist())
-    except (OSError, zipfile.BadZipFile):
+    except UNDECODABLE:
         return

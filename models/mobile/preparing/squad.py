@@ -162,4 +162,4 @@ def _of_archive(path: Path, most: int) -> bytes:
 
 def _lacks(published: Published, name: str) -> UserError:
     other = f" or {ARCHIVE}" if name == VOCABULARY else ""
-    return published.unusable(f"it has no {name}{other}", f"Get it from {_SOURCES[name]}.")
+    return published.lacks(f"{name}{other}", f"Get it from {_SOURCES[name]}.")

@@ -75,6 +75,7 @@ def test_surrogates_come_with_benchfarm() -> None:
         ({"tasks": ("edsr",), "mirror": "https://x/y?z"}, r"can't follow \? or #"),
         ({"tasks": ("edsr",), "mirror": "https://u:secret@x/#y"}, "fetch from https://x/"),
         ({"tasks": ("edsr",), "mirror": "/nowhere"}, "there is no such folder"),
+        ({"tasks": ("edsr",), "mirror": "/" + "x" * 300}, "fetch from /x+: File name too long"),
     ],
 )
 def test_a_wrong_request_is_one_line(store: Store, request_: dict[str, object], said: str) -> None:

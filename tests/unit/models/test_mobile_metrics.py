@@ -144,6 +144,24 @@ def test_a_class_that_is_in_no_truth_counts_against_the_map() -> None:
     assert scores(Detections(), [boxes()], [nothing]) == {"mAP": 0.0}
 
 
+def test_a_class_with_crowds_only_is_in_no_truth() -> None:
+    """As COCO ignores it; where it is detected, it counts as any other class without a truth."""
+    box = (0.1, 0.1, 0.6, 0.6)
+    truth = true_boxes(1, box, box) | {"categories": [3, 8], "areas": [0.25, 0.25], "crowd": [0, 1]}
+    assert scores(Detections(), [boxes((*box, 2, 0.9))], [truth]) == {"mAP": 1.0}
+    both = boxes((*box, 2, 0.9), (*box, 7, 0.9))
+    assert scores(Detections(), [both], [truth]) == {"mAP": 0.5}
+    nothing = true_boxes(1, box) | {"areas": [0.25], "crowd": [1]}
+    assert scores(Detections(), [boxes()], [nothing]) == {"mAP": 0.0}
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
+def test_a_class_that_is_no_number_is_refused(number: float) -> None:
+    box = (0.1, 0.1, 0.6, 0.6)
+    with pytest.raises(DatasetUnusable, match="cannot score outputs of kind detections: "):
+        scores(Detections(), [boxes((*box, number, 0.9))], [true_boxes(1, box)])
+
+
 def test_miou_is_over_all_pixels_of_all_images_and_all_classes() -> None:
     """Class 0: 2 of 3 pixels; class 1: 2 of 4, of which two answers are wrong; class 2: 1 of 2;
     pixel 255 counts nowhere; the fourth class is nowhere, and adds nothing to the sum."""

@@ -24,9 +24,9 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     return Store(tmp_path / "store")
 
 
-def images(folder: Path, count: int = COUNT, mode: str = "RGB") -> Path:
+def images(folder: Path, count: int = COUNT, mode: str = "RGB", first: int = 0) -> Path:
     folder.mkdir()
-    for number in range(count):
+    for number in range(first, first + count):
         Image.new(mode, (SIDE, SIDE), number).save(folder / f"{number}.png")
     return folder
 
@@ -59,6 +59,7 @@ def add_task(store: Store, kind: str) -> str:
 Make = Callable[[Path], Path]
 SAMPLES: dict[str, tuple[Make, str]] = {
     "too few": (lambda at: images(at / "few", COUNT - 1), f"it has {COUNT - 1} samples, not"),
+    "too many": (lambda at: images(at / "many", COUNT + 1), f"it has {COUNT + 1} samples, not"),
     "none": (lambda at: images(at / "none", 0), "it has no image"),
     "text": (lambda at: written(at / "list.txt", "0\n1\n2\n"), "File is not a zip file"),
 }
@@ -131,11 +132,15 @@ def test_what_can_not_be_the_truth_is_not_added(
     assert store.pinned(f"{key}/truth")
 
 
+OLD_AND_NEW = {"old.txt": "0.png 0\n1.png 1\n2.png 2\n", "new.txt": "1.png 1\n2.png 2\n3.png 3\n"}
+
+
 def test_samples_and_truth_are_replaced_in_this_order(store: Store, tmp_path: Path) -> None:
     key = add_task(store, "imagenet")
     catalogue.add(store, images(tmp_path / "old"), f"{key}/samples")
-    catalogue.add(store, written(tmp_path / "three", "0\n1\n2\n"), f"{key}/truth")
-    catalogue.add(store, images(tmp_path / "new", COUNT + 1), f"{key}/samples")
-    with pytest.raises(DatasetUnusable, match="it has 3 labels for 4 images"):
-        catalogue.add(store, tmp_path / "three", f"{key}/truth")
-    catalogue.add(store, written(tmp_path / "four", "0\n1\n2\n3\n"), f"{key}/truth")
+    labels = [written(tmp_path / name, text) for name, text in OLD_AND_NEW.items()]
+    catalogue.add(store, labels[0], f"{key}/truth")
+    catalogue.add(store, images(tmp_path / "new", first=1), f"{key}/samples")
+    with pytest.raises(DatasetUnusable, match=r"it has '0\.png' in the place of 1\.png"):
+        catalogue.add(store, labels[0], f"{key}/truth")
+    catalogue.add(store, labels[1], f"{key}/truth")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -227,6 +228,38 @@ def test_boxes_of_other_images_are_refused(change: Change, seen: str, tmp_path: 
     folder = images(tmp_path / "images", a=(8, 8))
     found = refused(tmp_path, "coco", CROPPED, samples=folder, truth=truth)
     assert found.startswith(f"cannot read {truth} (parts.truth): {seen}")
+
+
+DAMAGES: dict[str, dict[int, bytes]] = {
+    "a name that is no UTF-8": {8: b"\0\x08", 46: b"\xff"},  # its flags say that it is
+    "a format of later": {6: b"\x63"},
+    "a size beyond the file": {20: struct.pack("<II", 1000, 1000)},  # packed, and unpacked
+}
+"""Place in an entry of a zip's directory → what is there."""
+
+
+def write_damaged(path: Path, damage: str) -> Path:
+    """Write a zip of one image with a damaged directory."""
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.png", b"")
+    content = bytearray(path.read_bytes())
+    begin = content.index(b"PK\1\2")
+    for place, changed in DAMAGES[damage].items():
+        content[begin + place : begin + place + len(changed)] = changed
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_zip_with_a_damaged_directory_is_refused(damage: str, tmp_path: Path) -> None:
+    path = write_damaged(tmp_path / "images.zip", damage)
+    seen = {
+        "a name that is no UTF-8": "'utf-8' codec",
+        "a format of later": "zip file version 9.9",
+        "a size beyond the file": "image a.png: ",
+    }
+    found = refused(tmp_path, "imagenet", SMALL, samples=path)
+    assert found.startswith(f"cannot read {path} (parts.samples): {seen[damage]}")
 
 
 @pytest.mark.parametrize("name", ["a.rgb8", "a.jpeg"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from scipy.io import savemat
+from scipy.io import loadmat, savemat
 
 from controller.contracts.errors import UserError
 from controller.contracts.models import Added, SetName
@@ -19,6 +19,7 @@ from models.mobile.preparing.published import Published
 from models.mobile.store import Store
 from tests.support import published_sets
 from tests.support.published_sets import prepared, samples_of
+from tests.unit.models.test_mobile_unfit_files import DAMAGES, write_damaged
 
 SIDE = 4
 LABELS = [2, 0, 1]
@@ -121,7 +122,15 @@ def solution(folder: Path) -> None:
     (folder / "LOC_val_solution.csv").write_text(text)
 
 
-@pytest.mark.parametrize("write", [kit, numbered, ids, solution])
+def kaggle(folder: Path) -> None:
+    """Write the lists of Kaggle's archive, one of which numbers the images."""
+    solution(folder)
+    lines = [f"ILSVRC2012_val_{n:08d} {n}\n" for n in range(1, 4)]
+    (folder / "ILSVRC/ImageSets/CLS-LOC").mkdir(parents=True)
+    (folder / "ILSVRC/ImageSets/CLS-LOC/val.txt").write_text("".join(lines))
+
+
+@pytest.mark.parametrize("write", [kit, numbered, ids, solution, kaggle])
 def test_every_list_of_labels_gives_the_same_class_numbers(
     folder: Path, write: Callable[[Path], None]
 ) -> None:
@@ -191,6 +200,33 @@ def broken_meta(folder: Path) -> None:
     (folder / "meta.mat").write_bytes(b"no MATLAB file" * 20)
 
 
+def damaged_meta(folder: Path) -> None:
+    kit(imagenet(folder))
+    synsets = loadmat(folder / "meta.mat")["synsets"]
+    savemat(folder / "meta.mat", {"synsets": synsets}, do_compression=True)
+    content = bytearray((folder / "meta.mat").read_bytes())
+    content[140:160] = b"\xff" * 20  # after the header of what zlib packed
+    (folder / "meta.mat").write_bytes(content)
+
+
+def cut_solution(folder: Path) -> None:
+    solution(imagenet(folder))
+    file = folder / "LOC_val_solution.csv"
+    file.write_text(file.read_text().rpartition(",")[0])
+
+
+def solution_without_end_of_a_field(folder: Path) -> None:
+    solution(imagenet(folder))
+    with (folder / "LOC_val_solution.csv").open("a") as file:
+        file.write('x,"' + "n" * 200_000)
+
+
+def solution_without_a_class(folder: Path) -> None:
+    solution(imagenet(folder))
+    with (folder / "LOC_val_solution.csv").open("a") as file:
+        file.write("x,\n")
+
+
 def label_of_another_numbering(folder: Path) -> None:
     numbered(imagenet(folder))
     file = folder / "val.txt"
@@ -208,7 +244,11 @@ WRONG: dict[Callable[[Path], object], str] = {
     one_label_less: "the list of labels has nothing of image ILSVRC2012_val_00000003",
     other_count: "it has 2 samples, not .*3 of one/full",
     kit_without_meta: "meta.mat, which explains them, is missing",
-    broken_meta: "its labels: ",
+    broken_meta: r"its labels: meta\.mat can't be read: ",
+    damaged_meta: r"its labels: meta\.mat can't be read: ",
+    cut_solution: r"its labels: line 4 of LOC_val_solution\.csv is damaged",
+    solution_without_end_of_a_field: r"its labels: line 5 of LOC_val_solution\.csv is damaged",
+    solution_without_a_class: r"its labels: line 5 of LOC_val_solution\.csv is damaged",
     label_of_another_numbering: "the label 1000 of ILSVRC2012_val_00000001 is not one of 0 to 999",
     other_images: r"has other images than .* such as cat\.jpg",
     imagenet: "it has no list of labels",
@@ -275,7 +315,21 @@ def test_coco_with_anything_wrong_is_refused(store: Store, folder: Path, wrong: 
         prepared(store, "coco", folder)
 
 
-def test_a_path_that_is_no_folder_is_refused(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="it is no folder"):
-        prepared(store, "coco", tmp_path / "nothing")
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_zip_beside_the_set_is_passed_over(
+    store: Store, folder: Path, damage: str
+) -> None:
+    add_tasks(store, "coco")
+    write_damaged(folder / "another.zip", damage)
+    assert len(prepared(store, "coco", coco(folder, zipped=True))) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "seen"), [("nothing", "it is no folder"), ("x" * 300, "File name too long")]
+)
+def test_a_path_that_is_no_folder_is_refused(
+    store: Store, tmp_path: Path, name: str, seen: str
+) -> None:
+    with pytest.raises(UserError, match=seen):
+        prepared(store, "coco", tmp_path / name)
     assert not store.folder.exists()

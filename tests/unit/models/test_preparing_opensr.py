@@ -16,6 +16,7 @@ from controller.contracts.errors import UserError
 from models.mobile.preparing.origin import PublishedFile, PublishedSet, PublishedSets
 from models.mobile.store import Store, digests
 from tests.support.published_sets import add_tasks, prepared, samples_of
+from tests.unit.models.test_mobile_unfit_files import write_damaged
 
 NAMES = ["0a81990b49b6d7b6", "1b5c620731c9bc7e", "2f00000000000000"]
 
@@ -204,6 +205,11 @@ def damaged_zip(folder: Path) -> None:
     path.write_bytes(path.read_bytes()[:1000])
 
 
+def damaged_directory(folder: Path) -> None:
+    one_size(folder)
+    write_damaged(folder / "snusr_lr_png.zip", "a format of later")
+
+
 def other_names(folder: Path) -> None:
     first, second = (folder / f"lr/{name}.png" for name in NAMES[:2])
     first.rename(folder / "kept.png")
@@ -229,6 +235,7 @@ WRONG: dict[Callable[[Path], None], str] = {
     damaged: rf"image {NAMES[1]}\.png: ",
     no_image: rf"image {NAMES[1]}\.png: it can't be decoded",
     damaged_zip: r"snusr_lr_png\.zip .*File is not a zip file",
+    damaged_directory: r"snusr_lr_png\.zip .*zip file version 9\.9",
     other_names: rf"image {NAMES[0]}\.png: it is another image than {NAMES[0]}\.png of lr",
     small_upright: r"1 of 540x960 and 2 of 960x540 in lr: no folder or zip of images of 960x540",
 }
