@@ -47,7 +47,8 @@ class Change(Contract):
     calls: tuple[float, float]
     seconds: tuple[float, float]
     resolved: bool
-    """Whether the difference is larger than what two profiles of the same differ by."""
+    """Whether the difference is larger than what two profiles of the same differ by; of the same
+    work, beside what all of it took longer, see `ProfileDiff.same_work_times`."""
 
     @property
     def difference_s(self) -> float:
@@ -91,6 +92,8 @@ class ProfileDiff(Contract):
     """Whether both tell their conditions, so that those that are not listed were equal."""
     matmul_gflops: tuple[float | None, float | None] = (None, None)
     """Rates of a matrix product just before and after the timed steps, of the machine alone."""
+    same_work_times: float = 1.0
+    """How many times as long all of the same work took in B, by the machine's own speed."""
     changes: tuple[Change, ...] = ()
     """Largest difference first."""
     phases: tuple[Ratio, ...] = ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from operator import attrgetter
 
 from controller.contracts.profile import ProfileSummary
@@ -16,12 +17,18 @@ from controller.profiles.diff_causes import FoundChange, changes_of
 from controller.profiles.diff_conditions import are_known, conditions_of, reading_of
 from controller.profiles.diff_detail import NAMES, in_same_detail
 from controller.profiles.model import Profile
+from controller.profiles.parts import UNEXPLAINED, WAITING
 from controller.profiles.sites import Site, paired, sites_of
 from controller.profiles.step_time import step_time
 from controller.profiles.validity import NOISE, SHARES_APART
 
 TINY_S = 1e-5
 """Clocks of traces tell no less."""
+MACHINES_OWN = 0.2
+"""Share of a machine's own change of speed by which parts of a step follow it more or less: memory
+and cores need not change alike."""
+SHARED = 0.8
+"""Least share of the same work, by time, that follows it."""
 
 
 def diff(one: Profile, other: Profile, names: tuple[str, str] = NAMES) -> ProfileDiff:
@@ -37,7 +44,8 @@ def diff(one: Profile, other: Profile, names: tuple[str, str] = NAMES) -> Profil
     one_s, other_s = (sum(site.seconds for site in of) for of in sites)
     seconds = step_time(summaries[0], one_s), step_time(summaries[1], other_s)
     conditions, known = tuple(conditions_of(*summaries)), all(map(are_known, summaries))
-    times = _times_of_same_work(found) if known and not conditions else 1.0
+    rates = _matmul_rates(*summaries)
+    times = _times_of_same_work(found, rates) if known and not conditions else 1.0
     together = _together(found, max(seconds), times)
     loads = summaries[0].load_s, summaries[1].load_s
     return ProfileDiff(
@@ -49,39 +57,60 @@ def diff(one: Profile, other: Profile, names: tuple[str, str] = NAMES) -> Profil
         load_resolved=_is_load_resolved(*loads, max(seconds)),
         conditions=conditions,
         conditions_known=known,
-        matmul_gflops=_matmul_rates(*summaries),
+        matmul_gflops=rates,
+        same_work_times=times,
         changes=tuple(sorted(together, key=lambda change: -abs(change.difference_s))),
         phases=tuple(_ratios(sites, attrgetter("phase"))),
         modules=tuple(_ratios(sites, attrgetter("module"))),
         notes=(
             *_notes(*summaries),
             *same.notes,
-            *_own_speed(times),
             *_sums_over_threads(*summaries),
             *_untold_loading(*summaries),
         ),
     )
 
 
-def _times_of_same_work(found: Sequence[FoundChange]) -> float:
-    """Return how many times as long the same work took in B, where conditions are the same, too.
+def _times_of_same_work(
+    found: Sequence[FoundChange], rates: tuple[float | None, float | None]
+) -> float:
+    """Return how many times as long the same work took in B, if all of it did: the machine's own
+    speed. 1.0 if that is not what slowed it, or made it faster.
 
-    That is the machine's own speed: a median by time, which operations that have become slower by
-    themselves don't move while they are less than half. 1.0 if most of the work is another.
+    It did if most time was in the same work, most of which took about as many times as long as its
+    median, and if the rates of matrix products beside the steps, where both are known, agree.
     """
     same = [
         (change.other.seconds / change.one.seconds, change.one.seconds)
         for change in found
-        if change.cause.kind is ChangeKind.SAME_WORK and change.one.seconds > 0
+        if change.cause.kind is ChangeKind.SAME_WORK
+        and change.one.op not in (UNEXPLAINED, WAITING)
+        and change.one.seconds > 0
     ]
-    half_s, taken_s = sum(seconds for _, seconds in same) / 2, 0.0
-    if half_s <= sum(change.one.seconds for change in found) / 4:
+    if not same:
         return 1.0
-    for times, seconds in sorted(same):
-        taken_s += seconds
-        if taken_s >= half_s:
-            return times
-    return 1.0
+    times = _median_by_time(same)
+    alike_s = sum(s for own, s in same if abs(own - times) < MACHINES_OWN * times)
+    is_most = 2 * sum(s for _, s in same) > sum(change.one.seconds for change in found)
+    is_shared = alike_s > SHARED * sum(s for _, s in same)
+    is_apart = max(times, 1 / times) > 1 + NOISE if times else False
+    return times if is_most and is_shared and is_apart and _agree(times, rates) else 1.0
+
+
+def _median_by_time(times: Iterable[tuple[float, float]]) -> float:
+    """Return the median of numbers that each have a time, of which there is one at least."""
+    ordered = sorted(times)
+    until = accumulate(seconds for _, seconds in ordered)
+    half_s = sum(seconds for _, seconds in ordered) / 2
+    return next(own for (own, _), taken_s in zip(ordered, until, strict=True) if taken_s >= half_s)
+
+
+def _agree(times: float, rates: tuple[float | None, float | None]) -> bool:
+    """Return whether rates beside the steps say that the machine became slower or faster, too."""
+    one, other = rates
+    if one is None or other is None:
+        return True
+    return (one - other) * (times - 1) > 0 and max(rates) > (1 + NOISE) * min(rates)  # type: ignore[type-var]
 
 
 def _together(found: Iterable[FoundChange], step_s: float, times: float) -> Iterator[Change]:
@@ -148,7 +177,7 @@ class _Group:
             calls=(calls[0], calls[1]),
             seconds=seconds,
             resolved=_is_resolved(
-                seconds[0] * (times if kind is ChangeKind.SAME_WORK else 1.0),
+                seconds[0] * (times if kind is ChangeKind.SAME_WORK and one.op != WAITING else 1.0),
                 seconds[1],
                 _least_s(kind, step_s),
             ),
@@ -202,14 +231,6 @@ def _notes(one: ProfileSummary, other: ProfileSummary) -> Iterator[str]:
             yield f"{name} is {summary.validity}: {reason}"
     if (one.step_s is None) != (other.step_s is None):
         yield "only one was timed unwatched, too: the other's times have the overhead of watching"
-
-
-def _own_speed(times: float) -> Iterator[str]:
-    if abs(times - 1) > NOISE:
-        yield (
-            f"the same work took {times:.2f}× the time in B, under the same conditions, so the "
-            "machine itself had another speed; what is listed as the same work differs from that"
-        )
 
 
 def _sums_over_threads(one: ProfileSummary, other: ProfileSummary) -> Iterator[str]:

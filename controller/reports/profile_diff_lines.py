@@ -189,16 +189,18 @@ def _change_lines(found: ProfileDiff, top: int) -> Iterator[str]:
     if works := changes.other_work:
         yield f"{_signed(_difference_s(works))}  {other_work_text(works)}"
     if changes.rest and not is_same(found):
-        yield f"{_signed(_difference_s(changes.rest))}  {small_text(changes.rest)}"
+        yield f"{_signed(_difference_s(changes.rest))}  {small_text(found, changes.rest)}"
 
 
 def _difference_s(changes: Sequence[Change]) -> float:
     return sum(change.difference_s for change in changes)
 
 
-def small_text(changes: Sequence[Change]) -> str:
+def small_text(found: ProfileDiff, changes: Sequence[Change]) -> str:
     """Return what changes are that say nothing each."""
-    return f"{len(changes)} changes too small to tell"
+    said = f"{len(changes)} changes too small to tell"
+    times = found.same_work_times
+    return said if times == 1 else f"{said} beside the machine's own speed: {times:.2f}× the time"
 
 
 def other_work_text(changes: Sequence[Change]) -> str:

@@ -89,6 +89,7 @@ def _forward(
 def _backward(
     grad: Tensor,
     sizes: list[int],
+    weight: Tensor,
     planes: Tensor,
     tiles: Tensor | None,
     y: Tensor | None,
@@ -96,7 +97,7 @@ def _backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     transforms = torch.ops.benchfarm
     grad, y = grad.to(planes.dtype).contiguous(), None if y is None else y.contiguous()
-    of_x, of_weight, of_bias = _fake_backward(grad, sizes, planes, tiles, y, wanted)
+    of_x, of_weight, of_bias = _fake_backward(grad, sizes, weight, planes, tiles, y, wanted)
     of_products = _planes(grad, sizes, planes.shape[1])
     sums = of_bias if wanted[1] else None
     transforms.winograd_output_adjoint(grad, sizes, y, sums, of_products)
@@ -164,6 +165,7 @@ def _fake_forward(
 def _fake_backward(
     grad: Tensor,
     sizes: list[int],
+    weight: Tensor,
     planes: Tensor,
     tiles: Tensor | None,
     y: Tensor | None,
@@ -185,8 +187,9 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
     ctx.mark_non_differentiable(planes, tiles)
     ctx.set_materialize_grads(False)  # the planes' would be as large as they are
     learns = ctx.needs_input_grad[2]
-    ctx.save_for_backward(planes, tiles if learns else None, y if relu else None)
-    ctx.dtypes = weight.dtype, None if bias is None else bias.dtype
+    # The weight itself tells autograd what the gradients depend on: they have none of their own.
+    ctx.save_for_backward(weight, planes, tiles if learns else None, y if relu else None)
+    ctx.bias_dtype = None if bias is None else bias.dtype
 
 
 def _differentiate(ctx: Any, grad: Tensor | None, *_: object) -> tuple[Tensor | None, ...]:  # noqa: ANN401
@@ -196,12 +199,11 @@ def _differentiate(ctx: Any, grad: Tensor | None, *_: object) -> tuple[Tensor | 
     of_x, of_weight, of_bias = torch.ops.benchfarm.winograd_convolution_backward(
         grad, ctx.sizes, *ctx.saved_tensors, wanted
     )
-    of_weight_dtype, of_bias_dtype = ctx.dtypes
     return (
         of_x if wanted[0] else None,
         None,
-        of_weight.to(of_weight_dtype) if ctx.needs_input_grad[2] else None,
-        of_bias.to(of_bias_dtype) if wanted[1] else None,
+        of_weight.to(ctx.saved_tensors[0].dtype) if ctx.needs_input_grad[2] else None,
+        of_bias.to(ctx.bias_dtype) if wanted[1] else None,
         None,
     )
 
@@ -220,8 +222,9 @@ OP = register(
                 _save,
             ),
             TorchOp(
-                "winograd_convolution_backward(Tensor grad, int[] sizes, Tensor planes,"
-                " Tensor? tiles, Tensor? y, bool[] wanted) -> (Tensor, Tensor, Tensor)",
+                "winograd_convolution_backward(Tensor grad, int[] sizes, Tensor weight,"
+                " Tensor planes, Tensor? tiles, Tensor? y, bool[] wanted)"
+                " -> (Tensor, Tensor, Tensor)",
                 _backward,
                 _fake_backward,
                 once_differentiable,

@@ -49,4 +49,6 @@ def not_written(
     reason = error.strerror or str(error)
     if error.errno in _FULL:
         return NoRoom(tried, f"{reason} in {folder}", f"Make room. {then}")
-    return UserError(tried, f"{reason}: {error.filename or folder}", remedy)
+    # A read that fails names no file, and is no fault of the folder that is written to.
+    where = f": {error.filename}" if error.filename else ""
+    return UserError(tried, f"{reason}{where}", remedy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -136,9 +137,21 @@ class _Rows:
         path = self._folder / self._name.format(number)
         shape = (self._rows, *part.shape)
         array = np.lib.format.open_memmap(path, mode="w+", dtype=part.dtype, shape=shape)
-        with path.open("r+b") as file:  # a write to a page that a full disk can't hold is a SIGBUS
-            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+        _reserve(path)
         return array
+
+
+def _reserve(path: Path) -> None:
+    """Give a sparse file its place on disk, where that can be done; raises OSError if it is full.
+
+    A write to a mapped page that a full disk can't hold ends the process by SIGBUS.
+    """
+    with path.open("r+b") as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+                raise
 
 
 @contextmanager

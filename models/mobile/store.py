@@ -224,7 +224,7 @@ def readable(field: str, remedy: str = "Make it readable, or remove it.") -> Ite
     try:
         yield
     except OSError as error:
-        tried = f"read {error.filename} ({field})"
+        tried = f"read {error.filename} ({field})" if error.filename else f"read {field}"
         raise FileUnreadable(tried, error.strerror or str(error), remedy) from error
 
 

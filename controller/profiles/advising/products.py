@@ -69,7 +69,9 @@ def direct(seen: Seen) -> Claim | None:
     (docs/kernels.md); the transforms around them take time of their own. In a run of bf16, such
     convolutions are a fallback.
     """
-    if seen.knobs.get("head_convolutions") != "convolution" or seen.is_bf16:
+    if seen.is_bf16:
+        return None
+    if seen.knobs.get("head_convolutions") != "convolution":
         return None
     in_heads = seen.where(lambda part: bool(_HEAD.search(part.row.place.module)))
     found = [i for i in in_heads if _is_3x3_in_fp32(seen.parts[i])]

@@ -73,7 +73,7 @@ def _changes(found: ProfileDiff) -> Iterator[tuple[str, tuple[float, float]]]:
     if changes.other_work:
         yield other_work_text(changes.other_work), sum_of(changes.other_work)
     if changes.rest:
-        yield small_text(changes.rest), sum_of(changes.rest)
+        yield small_text(found, changes.rest), sum_of(changes.rest)
 
 
 def _charts(found: ProfileDiff) -> Iterator[Chart]:

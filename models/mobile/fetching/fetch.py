@@ -234,6 +234,8 @@ class Fetcher:
         """Move a whole download into the store, or delete it; raises UserError."""
         try:
             self._enter(part, wanted, self.store.take)
+        except FileUnreadable:  # of the store, which is no fault of the download
+            raise
         except UserError:
             forget(part)  # else the next fetch would find it whole, and refuse it again
             raise
@@ -247,6 +249,8 @@ class Fetcher:
             require_fit(path, entry)
             if not entry.is_model and not wanted.checksum:
                 require_part(self.store, path, entry)
+            if not wanted.checksum:
+                self._require_pinned(path, entry.key)
         size, found = path.stat().st_size, take(path)
         for entry in wanted.entries:
             if not wanted.checksum:
@@ -254,6 +258,18 @@ class Fetcher:
         note = "" if wanted.checksum else f"pinned {found['sha256']}: no checksum is published"
         event = FetchEvent(state="added", name=wanted.name, done=size, total=size, note=note)
         self.tell(event)
+
+    def _require_pinned(self, path: Path, key: str) -> None:
+        """Raise ContentDiffers if a file without a published checksum is another one than the
+        store has had."""
+        with readable(key):
+            pinned = self.store.pinned(key)
+        if pinned and (found := digests(path)["sha256"]) != pinned:
+            raise ContentDiffers(
+                f"fetch {key}",
+                f"it is {found} there, and the one added before was {pinned}",
+                f"Add the one that is meant with `benchfarm models add FILE --as {key}`.",
+            )
 
     def _teller(self, wanted: WantedFile) -> Callable[[int, int | None], None]:
         """Return what tells the progress of a file: its beginning, then every moment."""

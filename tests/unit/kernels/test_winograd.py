@@ -181,6 +181,17 @@ def test_a_trace_tells_what_each_transform_reads_and_writes() -> None:
     }
 
 
+@pytest.mark.parametrize("relu", [False, True])
+def test_the_gradient_of_a_gradient_is_refused(variant: str, relu: bool) -> None:
+    """That of x depends on the weight, that of the weight on x."""
+    x, weight = random(1, 6, 2).requires_grad_(), random(3, 2, 3, 3).requires_grad_()
+    y = winograd_convolution(x, [(2, 3)], weight, relu=relu)
+    gradients = torch.autograd.grad(y.sum(), (x, weight), create_graph=True)
+    for gradient in gradients:
+        with pytest.raises(NotImplementedError, match="can be differentiated once"):
+            torch.autograd.grad(gradient.sum(), (x, weight), retain_graph=True)
+
+
 def test_compiles_without_a_graph_break() -> None:
     def step(x: Tensor, weight: Tensor) -> Tensor:
         return winograd_convolution(x * 2, [(2, 3)], weight, relu=True) + 1

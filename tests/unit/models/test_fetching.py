@@ -21,7 +21,7 @@ from PIL import Image
 from controller.contracts.errors import UserError
 from controller.contracts.models import FetchEvent, FetchRequest
 from models.mobile import catalogue
-from models.mobile.errors import ModelUnusable
+from models.mobile.errors import ContentDiffers, ModelUnusable
 from models.mobile.fetching import fetch as fetching
 from models.mobile.fetching.download import Limits, is_allowed
 from models.mobile.store import Store
@@ -397,7 +397,15 @@ def test_a_model_of_another_signature_is_refused(store: Store, server: FileServe
     file.write_text(yaml.safe_dump(task))
     events = fetched(store)
     assert [e.note for e in events if e.name == "net.tflite"][-1].startswith("pinned sha256:")
-    assert store.pinned("mine/models/int8") is not None
+    pinned = store.pinned("mine/models/int8")
+    assert pinned is not None
+    stored = store.find(pinned)
+    assert stored is not None
+    stored.unlink()
+    server.files["/net.tflite"] = Served(SHAPES.read_bytes() + b"\0")
+    with pytest.raises(ContentDiffers, match=f"and the one added before was {pinned}"):
+        fetched(store)
+    assert store.pinned("mine/models/int8") == pinned, "no other file takes its place unsaid"
     (store.folder / "pins/mine/models/int8").unlink()
     server.files["/net.tflite"].content = SHAPES.read_bytes()[:100]
     with pytest.raises(ModelUnusable):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import sys
@@ -101,8 +102,17 @@ class Looking:
         return None
 
 
+def reserves_space(folder: Path) -> bool:
+    """Return whether the file system gives a file its place before it is written."""
+    with (folder / "probe").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 1 << 20)
+        return os.fstat(file.fileno()).st_blocks > 0
+
+
 def test_all_rows_have_their_place_on_disk_before_the_first_is_written(tmp_path: Path) -> None:
     """A page of a sparse file that finds the disk full would end the process by SIGBUS."""
+    if not reserves_space(tmp_path):
+        pytest.skip("this file system reserves no space")
     samples = Looking(tmp_path / "in/input_0.npy")
     write_samples(samples, tmp_path / "in", tmp_path / "out")
     assert samples.on_disk >= 100 * 40_000

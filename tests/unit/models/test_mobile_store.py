@@ -167,7 +167,7 @@ CHOICE = {"type": "str", "description": ""}
         ("numerics", None, "models: int8, fp32"),
         ("numerics", {"default": "fp32"}, "models: int8, fp32"),
         ("numerics", {"default": "fp32", "choices": ["fp32", "int4"]}, "models: int8, fp32"),
-        ("numerics", {"default": "int4", "choices": ["fp32"]}, "models: int8, fp32"),
+        ("numerics", {"default": "int4", "choices": ["int4"]}, "models: int8, fp32"),
         ("dataset", None, "datasets: full, lite, tiny"),
         ("dataset", {"default": "huge", "choices": ["huge"]}, "datasets: full, lite, tiny"),
     ],

@@ -10,6 +10,7 @@ import pytest
 from controller.contracts.base import Scalar
 from controller.profiles.diffing import diff
 from controller.profiles.model import KernelRow, Profile
+from controller.profiles.parts import WAITING
 from controller.reports.profile_diff_lines import answer_lines, is_same
 from tests.support.planted_profile import kernel, profile
 
@@ -66,6 +67,7 @@ def test_a_step_that_is_slower_in_all_its_parts_is_the_machines(
     first, *_ = answer_lines(found, 3)
     assert first.startswith("no difference of work or conditions shown: B took 1.30× the time of A")
     assert f"500 ms. {end} `benchfarm compare`" in first
+    assert len(answer_lines(found, 3)) == 1, "and nothing that contradicts it"
 
 
 def test_the_machine_is_not_blamed_where_conditions_are_not_known() -> None:
@@ -143,8 +145,41 @@ def test_what_is_slower_by_itself_is_told_beside_the_machines_speed(times: float
     found = diff(machine(profile(one)), machine(profile(other)))
     assert not is_same(found)
     assert [change.op for change in found.changes if change.resolved] == ["aten::relu"]
-    told = f"the same work took {times:.2f}× the time in B"
-    assert any(told in note for note in found.notes) == (times != 1.0)
+    told = f"50 changes too small to tell beside the machine's own speed: {times:.2f}× the time"
+    assert any(told in line for line in answer_lines(found, 3)) == (times != 1.0)
+
+
+SLOW = {"aten::conv2d": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("share_s", "rates", "is_told"),
+    [
+        (0.35, {}, True),
+        (0.95, {}, False),  # nothing else is there to be compared with
+        (0.95, {"a": 160.0, "b": 158.0}, True),
+        (0.95, {"a": 160.0, "b": 80.0}, False),
+    ],
+    ids=["of most time", "of nearly all", "the machine was as fast", "the machine was slower, too"],
+)
+def test_what_takes_most_of_a_step_is_the_machines_only_with_all_else(
+    share_s: float, rates: dict[str, float], is_told: bool
+) -> None:
+    rows = [kernel("aten::conv2d", share_s), *MANY[: round((1 - share_s) / 0.05)]]
+    other = [replace(r, self_s=r.self_s * SLOW.get(r.place.op, 1.0)) for r in rows]
+    facts: list[dict[str, Scalar]] = [
+        {"matmul_gflops": rates[name]} if rates else {} for name in ("a", "b")
+    ]
+    found = diff(machine(profile(rows), **facts[0]), machine(profile(other), **facts[1]))
+    assert ("aten::conv2d" in [c.op for c in found.changes if c.resolved]) == is_told
+    assert (found.same_work_times == 1.0) == is_told
+
+
+def test_waiting_is_not_the_machines_speed() -> None:
+    one, other = ([kernel(WAITING, seconds), *MANY[:30]] for seconds in (0.6, 1.2))
+    found = diff(machine(profile(one)), machine(profile(other)))
+    assert found.same_work_times == 1.0
+    assert [change.op for change in found.changes if change.resolved] == [WAITING]
 
 
 def test_under_other_conditions_nothing_is_the_machines() -> None:
