@@ -87,10 +87,12 @@ def _outcome(sweep_id: str) -> ComparisonRun:
     with reading() as store:
         results, failures = store.results(sweep_id), store.failures(sweep_id)
     results = [result for result in results if result.counted]
-    if not results:
-        told = (f"{f.shown_device}: {f.blame}: {f.message}" for f in failures)
+    compared = [result for result in used(results) if result.pairs]
+    if not compared:
+        told = [f"{f.shown_device}: {f.blame}: {f.message}" for f in failures]
+        told += [f"{r.shown_device}: {r.validity}: {'; '.join(r.reasons)}" for r in results]
         last = f"nothing was compared; see: benchfarm sweep status {sweep_id}"
         return ComparisonRun(sweep_id, None, (*told, last))
     catalog = load_catalog()
-    metric = catalog.scenarios[results[0].scenario].metric
-    return ComparisonRun(sweep_id, compare_pairs(used(results), metric, catalog))
+    metric = catalog.scenarios[compared[0].scenario].metric
+    return ComparisonRun(sweep_id, compare_pairs(compared, metric, catalog))

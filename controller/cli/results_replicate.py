@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Final
@@ -47,7 +46,6 @@ from controller.scheduling.replication import (
 from controller.scheduling.suite_session import Pauses, Session, in_order
 from controller.store.protocol import FarmReader
 
-_NUMBER: Final = re.compile(r"(\d{1,6})\.\d{1,3}")
 NONE: Final = "-"
 
 
@@ -58,8 +56,16 @@ class _Original:
     result: StoredResult
     plan: ReplicationPlan
     device: Device
-    newest: int
-    """Number of its newest replication; 0 if there is none."""
+    devices: frozenset[str]
+    """Those that measured it: of a run on several hosts all of them."""
+    newest: str | None
+    """Id of its newest replication; None if there is none."""
+
+    def session(self, again: bool) -> str:
+        """Return the id of the replication that goes on, or of the next."""
+        if self.newest and not again:
+            return self.newest
+        return self.plan.session(1 + (self.plan.number(self.newest) if self.newest else 0))
 
 
 def replicate(
@@ -94,8 +100,8 @@ def replicate(
         original = _original(store, run_id, catalog, check)
     require_same_cell(original.plan, catalog)
     result, plan = original.result, original.plan
-    id_ = plan.session(original.newest + 1 if again or not original.newest else original.newest)
-    farm = DeviceFarm(original.device, id_, partial(_read, plan, id_, tries), quiet=json)
+    id_ = original.session(again)
+    farm = DeviceFarm(original.device, id_, partial(_read, plan, id_), quiet=json)
     tell = partial(say, err=json)
     if check:
         require_auditable(plan, catalog)
@@ -105,7 +111,8 @@ def replicate(
         audited = audit.summary(farm.session())
         show_json(audited) if json else show_audit(audited)
         raise typer.Exit(0 if audited.passes else 1)
-    replication = Replication(result, _metric(result), session_rules(), tries)
+    metric = _metric(result)
+    replication = Replication(result, original.devices, metric, session_rules(), tries)
     tell(f"run {result.run_id} on {result.device_label}: {tries} tries, replication {id_}")
     carry_on(SessionRunner(plan, tries, pauses, farm, replication.verdicts, tell))
     found = summary_of(replication, farm.session())
@@ -134,20 +141,22 @@ def _original(
         seen = "it has no result that counts" if run else "its record can't be read"
         raise UserError(f"replicate run {meant}", seen, "Choose one of `benchfarm results list`.")
     device = device_of(store, result.device)
-    others = [d.labelled for d in store.fleet()[1] if d.device.id != result.device]
+    used = next(a.device_ids for a in run.attempts if a.number == result.attempt)
+    others = [d.labelled for d in store.fleet()[1] if d.device.id not in used]
     alone = all(objections(run.cell, other, catalog) for other in others)
-    plan = ReplicationPlan(run, run.cell.selector if alone else only(result.device), check)
-    prefix = f"replicate-{plan.prefix}"
-    names = [r.sweep.name for r in store.sweeps() if r.sweep.name.startswith(prefix)]
-    ends = (_NUMBER.fullmatch(name.removeprefix(prefix)) for name in names)
-    numbers = [int(found[1]) for found in ends if found]
-    return _Original(result, plan, device.labelled, max(numbers, default=0))
+    plan = ReplicationPlan(run, run.cell.selector if alone else only(*sorted(used)), check)
+    known = {place.session for record in store.sweeps() if (place := plan.place_of(record.sweep))}
+    newest = max(known, key=plan.number, default=None)
+    return _Original(result, plan, device.labelled, used, newest)
 
 
-def _read(plan: ReplicationPlan, id_: str, tries: int, store: FarmReader) -> Session:
-    places = plan.sweep_ids(id_, tries)
-    runs = {run.sweep_id: run for run in store.runs() if run.sweep_id in places}
-    found = (part_run(store, places[sweep], run) for sweep, run in runs.items())
+def _read(plan: ReplicationPlan, id_: str, store: FarmReader) -> Session:
+    tries = {r.sweep_id: place for r in store.sweeps() if (place := plan.place_of(r.sweep))}
+    found = (
+        part_run(store, tries[run.sweep_id], run)
+        for run in store.runs()
+        if run.sweep_id in tries and tries[run.sweep_id].session == id_
+    )
     return Session(id_, in_order(found))
 
 

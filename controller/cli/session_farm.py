@@ -73,9 +73,9 @@ class DeviceFarm:
         found = self._once_back() if home().cluster() else self._overview()
         seen = f"it is {found.state}" + (f": {found.why}" if found.why else "")
         if found.state in UNUSABLE:
-            remedy = f"Bring it back, then continue with `{continuing_call()}`."
+            call = continuing_call(self.session())
+            remedy = f"Bring it back, then continue with `{call}`."
             if found.state is DeviceState.QUARANTINED:
-                call = continuing_call()
                 remedy = f"Run `benchfarm device release {self.device.id}`, then `{call}`."
             raise UserError(f"carry on session {self.id} on {self.device.shown}", seen, remedy)
         if found.state in WAITED_FOR:
@@ -116,10 +116,14 @@ def carry_on(runner: SessionRunner) -> Ended:
         return runner.run()
     except KeyboardInterrupt:
         say(err=True)
-        say(f"a part under way goes on; continue the session with: {continuing_call()}", err=True)
+        call = continuing_call(runner.farm.session())
+        say(f"a part under way goes on; continue the session with: {call}", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
-def continuing_call() -> str:
-    """Return the command that continues the session."""
-    return shlex.join(["benchfarm", *(word for word in sys.argv[1:] if word != "--again")])
+def continuing_call(session: Session) -> str:
+    """Return the command that continues the session, or begins one of which nothing has run."""
+    words = sys.argv[1:]
+    if session.runs:
+        words = [word for word in words if word != "--again"]  # it would begin another
+    return shlex.join(["benchfarm", *words])

@@ -109,15 +109,15 @@ def run(
     )
     with reading_here() as store:
         registered, agents = device_of(store, device), store.fleet()[0]
-        sessions = session_ids(store)
-    meant = registered.labelled
-    plan = SuitePlan(
-        suite=rules.title, version=rules.version, device=meant.id, stack=stack, parts=parts
-    )
+        meant = registered.labelled
+        plan = SuitePlan(
+            suite=rules.title, version=rules.version, device=meant.id, stack=stack, parts=parts
+        )
+        sessions = session_ids(store, plan.place_of)
     cells = _cells(plan, catalog)
     number = newest_of(plan, sessions)
     session = plan.session(number + 1 if again or not number else number)
-    farm = DeviceFarm(meant, session, partial(_read, session))
+    farm = DeviceFarm(meant, session, partial(_read, plan, session))
     say(f"{rules.claim} on {meant.shown}{meant.likeness}: session {session}")
     if rules.seeds is None:
         say(f"the seeds of {rules.title} are not known, so no result can meet its rules")
@@ -125,20 +125,20 @@ def run(
         _say_continued(farm.session(), len(parts) * tries)
     _require_files(registered, agents, cells, catalog, partial(stored_files_now, home()))
     ended = carry_on(SessionRunner(plan, tries, pauses, farm, judge_of(version).verdicts, say))
-    found = _summary(session)
+    found = _summary(plan, session)
     show_session(found, meant.shown)
     _say_lost(ended)
     raise typer.Exit(0 if found.meets_rules else 1)
 
 
-def _read(id_: str, store: FarmReader) -> Session:
-    (session,) = read_sessions(store, [id_])
+def _read(plan: SuitePlan, id_: str, store: FarmReader) -> Session:
+    (session,) = read_sessions(store, [id_], plan.place_of)
     return session
 
 
-def _summary(id_: str) -> SessionSummary:
+def _summary(plan: SuitePlan, id_: str) -> SessionSummary:
     with reading_here() as store:
-        (found,) = summaries_of(store, [_read(id_, store)])
+        (found,) = summaries_of(store, [_read(plan, id_, store)])
     return found
 
 

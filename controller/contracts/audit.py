@@ -18,6 +18,10 @@ SCORED: Final = "audit_scored"
 """The fact with the number of samples that the accuracy of an audit is of."""
 
 
+OWN_VALIDITY: Final = "audit_validity"
+"""The fact with the validity that an audit's run would have if it were none."""
+
+
 class AuditCheck(StrEnum):
     """A question of an audit: the value of the knob."""
 

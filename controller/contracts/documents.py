@@ -35,6 +35,8 @@ _REST_OF_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+("|\Z)', re.DOTALL)
 _NUMBER = re.compile(rb"[\d.]{%d}" % (MAX_DIGITS + 1))
 _EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+\Z", re.ASCII)
 _MERGE = "tag:yaml.org,2002:merge"
+_UNFIT = (LookupError, AttributeError, TypeError, ArithmeticError)
+"""What PyYAML's constructors raise for a value that its tag doesn't allow, beside ValueError."""
 _ODD = re.compile(r"\t|.\ufeff|(?:^\ufeff?|[\s,\[{:-])!|[|>][^\s#]{0,2}#", re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -162,7 +164,9 @@ def load_yaml(raw: bytes | str, most: int = MAX_BYTES) -> Any:  # noqa: ANN401 -
         return yaml.load(text, Loader=_Loader)
     except (DocumentRefused, UnicodeDecodeError):
         raise
-    except ValueError as error:  # such as a date that doesn't exist
+    # PyYAML lets Python's own errors through: of a date that doesn't exist, or of an escape that is
+    # no character.
+    except (ValueError, *_UNFIT) as error:
         raise DocumentRefused(f"not YAML: {str(error)[:200]}") from error
 
 
@@ -220,6 +224,14 @@ class _Loader(yaml.SafeLoader):
                     said = short(key) if isinstance(key, str) else str(key)
                     raise _refusal(f"key {said} is given twice", key_node.start_mark)
                 seen.add(key)
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: ANN401
+        """Construct the value of a node; raises DocumentRefused if its tag doesn't allow it."""
+        try:
+            return super().construct_object(node, deep)
+        except _UNFIT as error:
+            kind = node.tag.rpartition(":")[2]
+            raise _refusal(f"a value is not a valid {kind}", node.start_mark) from error
 
     def construct_number(self, node: yaml.ScalarNode) -> float | str:
         """Construct a number, unless it has too many digits; a text if it is beyond floats."""

@@ -7,11 +7,12 @@ import sys
 from collections.abc import Collection, Mapping
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from controller.contracts.base import Contract, Name, Scalar, scalar_text
 from controller.contracts.command import Command
 from controller.contracts.device import DeviceKind
+from controller.contracts.documents import shown
 from controller.contracts.facts import OwnFacts
 from controller.contracts.mobile import SURROGATE, OnDevice
 from controller.contracts.truths import Truths
@@ -39,7 +40,7 @@ class Knob(Contract):
     unit: str | None = None
     min: float | None = None
     max: float | None = None
-    multiple_of: int | None = None
+    multiple_of: PositiveInt | None = None
     choices: tuple[Scalar, ...] | None = None
     work: bool | None = None
     """Whether another value is other work, never compared; None: as its manifest's kind has it."""
@@ -49,6 +50,13 @@ class Knob(Contract):
     """Whether a str names a folder inside one of the host's, see FOLDER_NAME."""
     only_under: str | None = None
     """The only scenario in which it may have another value than the default; None: any."""
+
+    @model_validator(mode="after")
+    def _default_is_allowed(self) -> Self:
+        if objection := self.objection(self.default):
+            said = objection.rstrip(".")
+            raise ValueError(f"default: {shown(self.default)} is not allowed. {said}")
+        return self
 
     @property
     def allowed(self) -> str:

@@ -12,8 +12,16 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Final
 
-from controller.contracts.audit import LATENCY, SCORED, AuditCheck, AuditFinding, AuditVerdict
+from controller.contracts.audit import (
+    LATENCY,
+    OWN_VALIDITY,
+    SCORED,
+    AuditCheck,
+    AuditFinding,
+    AuditVerdict,
+)
 from controller.contracts.records import StoredResult
+from controller.contracts.result import Validity
 from controller.contracts.units import Unit
 from controller.loadgen.audit_pattern import REPEATS
 from controller.stats.across_runs import (
@@ -37,12 +45,15 @@ KEPT: Final = 0.75
 """
 FEWEST: Final = 6
 """Fewest ratios whose median has a 95 % interval."""
+FEWEST_TRIES: Final = 2
+"""Fewest tries that resolve a claim, which lies between runs."""
 FRESH: Final = 32
 """From so many groups in memory that was never used before, later ones are left out."""
 COLD_SHARES: Final = (0.9, 0.8)
 """Quantiles of a cold start; the second if so few answers bound no first."""
 ACCURACIES: Final = ("top1", "mAP", "mIoU", "F1", "PSNR")
 """Metrics of accuracy; a task has one of them."""
+SLOWER_THAN_CLAIMED: Final = "the original's speed is not reached again"
 Series = Sequence[float]
 """Seconds an answer, in the order of the audit's pattern."""
 
@@ -73,7 +84,7 @@ def findings_of(
             speed = cold_start(series)
         case AuditCheck.RANDOM_DATA:
             speed = random_data(series)
-    found = (speed, claim(check, original, series))
+    found = (speed, undisturbed_claim(check, original, timed))
     return (*found, accuracy(original, tries)) if check is AuditCheck.RANDOM_DATA else found
 
 
@@ -180,9 +191,27 @@ def claim(check: AuditCheck, original: StoredResult, series: Sequence[Series]) -
         name,
         SLOWER,
         lambda ratio: f"answers take {ratio:.2f}× as long as the original's",
-        "the original's speed is not reached again",
+        SLOWER_THAN_CLAIMED,
     )
-    return judged(words, between(ratios), len(ratios), fewest=2)
+    return judged(words, between(ratios), len(ratios), fewest=FEWEST_TRIES)
+
+
+def undisturbed_claim(
+    check: AuditCheck, original: StoredResult, tries: Sequence[StoredResult]
+) -> AuditFinding:
+    """Return the finding on the claim, of the tries that nothing disturbed, if these are enough.
+
+    If they are not, what disturbed the others may be why they are slower, and accuses nobody.
+    """
+    calm = [r for r in tries if r.environment.get(OWN_VALIDITY) != Validity.DISTURBED]
+    is_enough = len(calm) >= FEWEST_TRIES
+    finding = claim(check, original, [times_of(r) for r in (calm if is_enough else tries)])
+    if is_enough or len(calm) == len(tries) or finding.verdict is not AuditVerdict.REFUSED:
+        return finding
+    lead = f"not resolved, since {len(tries) - len(calm)} of {len(tries)} tries were disturbed"
+    said = finding.why.removeprefix(f"refused: {SLOWER_THAN_CLAIMED}: ")
+    unresolved = AuditVerdict.UNRESOLVED
+    return finding.model_copy(update={"verdict": unresolved, "why": f"{lead}: {said}"})
 
 
 def _claimed_quantile(times: Series) -> float:

@@ -110,7 +110,7 @@ def _agree(times: float, rates: tuple[float | None, float | None]) -> bool:
     one, other = rates
     if one is None or other is None:
         return True
-    return (one - other) * (times - 1) > 0 and max(rates) > (1 + NOISE) * min(rates)  # type: ignore[type-var]
+    return (one - other) * (times - 1) > 0 and max(one, other) > (1 + NOISE) * min(one, other)
 
 
 def _together(found: Iterable[FoundChange], step_s: float, times: float) -> Iterator[Change]:

@@ -91,8 +91,10 @@ class Desk:
         if known := self._sweeps.known(sweep, user, again=again):
             return known
         cells = await self._in_thread(self._sweeps.expansion(sweep, user))
-        record = self._sweeps.record(sweep, cells, user, again=again)
+        record = self._sweeps.record(sweep, user, again=again)
         with self._sweeps.taken(record):
+            new_runs = await self._in_thread(self._sweeps.new_runs, record, cells)
+            self._sweeps.require_quota(record, cells, new_runs)
             new = await self._in_thread(self._sweeps.keep, record, cells)
         return self._sweeps.queue(record, cells, new)
 

@@ -45,6 +45,7 @@ from controller.runtime.open_runs import Listeners, OpenRuns, RunSettings
 from controller.runtime.roster import Roster
 from controller.runtime.sweeps import MAX_ATTEMPTS, Sweeps
 from controller.scheduling.audited import as_audited
+from controller.scheduling.complete_results import as_complete
 from controller.scheduling.declared_facts import with_declared_facts
 from controller.scheduling.device_life import (
     DeviceEvent,
@@ -227,6 +228,7 @@ class Farm:
             outcome = of_all_hosts(outcome, attempt, self._host_names())
         elif isinstance(outcome, Failure) and attempt.partners:
             outcome = as_run_failure(outcome, self._host_names()[report.agent_id])
+        outcome = as_complete(outcome, run.cell, self._catalog.ranked_by(run.cell.scenario))
         outcome = with_declared_facts(outcome, self._catalog.own_facts)
         outcome = as_audited(as_kept(outcome, known.device if known else None), run)
         self._runs.apply([(run, Reported(ref.attempt, outcome, began))])

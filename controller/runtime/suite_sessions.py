@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from controller.contracts.run import Run
 from controller.contracts.suite_rules import load_suites
+from controller.contracts.sweep import Sweep
 from controller.scheduling.suite_plan import Place, version_of
 from controller.scheduling.suite_session import PartRun, Session, in_order, spans_of
 from controller.store.protocol import FarmReader
 
+PlaceOf = Callable[[Sweep], Place | None]
+"""Returns the place of a sweep in a session; None if it is of none."""
 
-def session_ids(store: FarmReader) -> list[str]:
+
+def by_name(sweep: Sweep) -> Place | None:
+    """Return the place that a sweep's name says, whoever gave it; see SuitePlan.place_of."""
+    return Place.of(sweep.name)
+
+
+def session_ids(store: FarmReader, place_of: PlaceOf = by_name) -> list[str]:
     """Return the ids of all sessions of the versions that have rules, oldest first."""
     known = {rules.version for rules in load_suites()}
-    places = (Place.of(record.sweep.name) for record in store.sweeps())
+    places = (place_of(record.sweep) for record in store.sweeps())
     ids = dict.fromkeys(place.session for place in places if place)
     return [id_ for id_ in ids if version_of(id_) in known]
 
 
-def read_sessions(store: FarmReader, ids: Iterable[str]) -> list[Session]:
+def read_sessions(
+    store: FarmReader, ids: Iterable[str], place_of: PlaceOf = by_name
+) -> list[Session]:
     """Return sessions with their results, and with what else their devices did."""
     wanted = set(ids)
     runs = store.runs()
     run_of = {run.sweep_id: run for run in runs if run.position == 0}
     found: defaultdict[str, list[PartRun]] = defaultdict(list)
     for record in store.sweeps():
-        place = Place.of(record.sweep.name)
+        place = place_of(record.sweep)
         if place and place.session in wanted and record.sweep_id in run_of:
             found[place.session].append(part_run(store, place, run_of[record.sweep_id]))
     return [_session(id_, found[id_], runs) for id_ in ids]

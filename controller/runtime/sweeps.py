@@ -121,23 +121,19 @@ class Sweeps:
             ended_runs=self._ended_runs(sweep_id),
         )
 
-    def record(self, sweep: Sweep, cells: Sequence[Cell], user: str, *, again: bool) -> SweepRecord:
-        """Return the record to store for a sweep; raises OverQuota."""
+    def record(self, sweep: Sweep, user: str, *, again: bool) -> SweepRecord:
+        """Return the record to store for a sweep."""
         mine = self._mine(sweep, user)
         newest = max(self._generations[_identity(sweep)], default=0)
         generation = max(mine) if mine and not again else newest + 1
         while generation not in mine and self._is_taken(sweep.sweep_id(generation)):
             generation += 1  # another sweep of the same name has that id
-        sweep_id, tried = sweep.sweep_id(generation), f"submit sweep {sweep.name}"
-        runs = len(cells) * sweep.repeats
-        new_runs = runs - (self._stored_runs(sweep_id) if generation in mine else 0)
-        require_room(user, tried, self._runs.of_user(user), cells, new_runs, self._quota)
-        more = size_of(sweep, cells, new_runs) if new_runs else 0
-        now = self._clock.steady()
-        require_bytes(user, tried, self._ledger.of(user, now), more, self._quota)
-        at = self._clock.wall()
         return SweepRecord(
-            sweep_id=sweep_id, sweep=sweep, generation=generation, submitted_at=at, user=user
+            sweep_id=sweep.sweep_id(generation),
+            sweep=sweep,
+            generation=generation,
+            submitted_at=self._clock.wall(),
+            user=user,
         )
 
     @contextmanager
@@ -148,6 +144,25 @@ class Sweeps:
             yield
         finally:
             self._taken.remove(record.sweep_id)
+
+    def new_runs(self, record: SweepRecord, cells: Sequence[Cell]) -> int:
+        """Return how many runs `keep` would add; may be called in any thread.
+
+        On a fleet that has changed since, a sweep for each device has other cells than before.
+        """
+        known = {run.run_id for run in self._store.runs(record.sweep_id)}
+        if not known:
+            return len(cells) * record.sweep.repeats
+        runs = runs_of(record.sweep, record.sweep_id, cells, record.submitted_at)
+        return sum(run.run_id not in known for run in runs)
+
+    def require_quota(self, record: SweepRecord, cells: Sequence[Cell], new_runs: int) -> None:
+        """Raise OverQuota if a sweep's new runs are too many for its user, or too large."""
+        sweep, user, tried = record.sweep, record.user, f"submit sweep {record.sweep.name}"
+        require_room(user, tried, self._runs.of_user(user), cells, new_runs, self._quota)
+        more = size_of(sweep, cells, new_runs) if new_runs else 0
+        kept = self._ledger.of(user, self._clock.steady())
+        require_bytes(user, tried, kept, more, self._quota)
 
     def keep(self, record: SweepRecord, cells: Sequence[Cell]) -> list[Run]:
         """Store a sweep; return its new runs; may be called in any thread."""

@@ -78,9 +78,9 @@ def bind(
     return [cell.model_copy(update={"selector": only(id_)}) for id_ in chosen]
 
 
-def only(device_id: str) -> str:
-    """Return the selector that matches one device."""
-    return f'device == "{device_id}"'
+def only(*device_ids: str) -> str:
+    """Return the selector that matches these devices, of which there is one at least."""
+    return " or ".join(f'device == "{each}"' for each in device_ids)
 
 
 def left_out(sweep: Sweep, cells: Iterable[Cell], out: Out, catalog: Catalog) -> list[str]:

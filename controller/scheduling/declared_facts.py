@@ -26,7 +26,5 @@ def with_declared_facts(outcome: Outcome, own: Mapping[str, OwnFact]) -> Outcome
         f"undeclared facts: {', '.join(map(short, names[:NAMED]))}{more}. Declare them in the "
         "manifest of the stack or scenario, under facts"
     )
-    if reason in outcome.reasons:
-        return outcome
-    update = {"validity": Validity.INVALID, "reasons": (*outcome.reasons, reason)}
-    return outcome.model_copy(update=update)
+    reasons = tuple(dict.fromkeys((*outcome.reasons, reason)))
+    return outcome.model_copy(update={"validity": Validity.INVALID, "reasons": reasons})

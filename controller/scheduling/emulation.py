@@ -17,12 +17,12 @@ def as_kept(outcome: Outcome, device: Device | None) -> Outcome:
     if not isinstance(outcome, Result):
         return outcome
     said = outcome.environment.get(EMULATED) is True
-    if REASON in outcome.reasons or not (said or (device is not None and device.emulated)):
+    if not (said or (device is not None and device.emulated)):
         return outcome
     return outcome.model_copy(
         update={
             "validity": Validity.INVALID,
-            "reasons": (*outcome.reasons, REASON),
+            "reasons": tuple(dict.fromkeys((*outcome.reasons, REASON))),
             "environment": {**outcome.environment, EMULATED: True},
         }
     )

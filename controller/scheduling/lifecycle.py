@@ -171,7 +171,7 @@ def _lose(run: Run, now: float, policy: RetryPolicy) -> RunChange:
     failure = Failure(
         blame=Blame.HARNESS,
         kind="lost",
-        message=f"the agent was lost {lost} times while it ran this",
+        message=f"{lost} attempts lost their agent, the same one or others",
     )
     report = Reported(lease.number, failure, started_at=lease.leased_at)
     record = _record(run, lease, report, counted=True, now=now)

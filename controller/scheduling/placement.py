@@ -109,7 +109,8 @@ def has_cores(
 def _choose(run: Run, fitting: Iterator[Device]) -> list[Device]:
     """Return the devices that a run gets, its lead's first, or none."""
     hosts = hosts_of(run.cell.knobs)
-    failed_on = {a.device_id for a in run.attempts if a.state is AttemptState.FAILED}
+    failed = (attempt for attempt in run.attempts if attempt.state is AttemptState.FAILED)
+    failed_on = {device_id for attempt in failed for device_id in attempt.device_ids}
     if hosts == 1 and not failed_on:
         return [*islice(fitting, 1)]  # the others need no look
     return chosen_hosts(sorted(fitting, key=lambda device: device.id in failed_on), hosts)

@@ -7,7 +7,8 @@ one run, and a name that says of which run, replication and try it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Final
@@ -23,12 +24,14 @@ from controller.contracts.run import Run
 from controller.contracts.suite_session import RuleVerdict, SessionRules, Verdict
 from controller.contracts.sweep import Cell, PairedComparison, Side, Sweep
 from controller.scheduling.expansion import cells_of
-from controller.scheduling.suite_plan import Part, Place
+from controller.scheduling.suite_plan import Part, Place, numbered
 from controller.scheduling.suite_session import PartRun, Session
 from controller.scheduling.suite_verdicts import ACCURACIES, Finding, spread, too_far, verdict_on
 
 RATIO: Final = "ratio"
 """The metric of a paired comparison."""
+_NUMBERS: Final = re.compile(r"(\d{1,6})\.(\d{1,3})")
+"""How the name of a try's sweep ends: replication and try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class ReplicationPlan:
 
     run: Run
     selector: str
-    """Selects the device that measured the run."""
+    """Selects the device that measured the run, or all hosts of a run on several."""
     check: AuditCheck | None = None
     """What the tries are an audit of; None: they are the cell again."""
 
@@ -56,8 +59,13 @@ class ReplicationPlan:
         return {**self.run.cell.knobs, **({AUDIT: str(self.check)} if self.check else {})}
 
     def session(self, number: int) -> str:
-        """Return the id of the run's n-th replication, from 1."""
-        return f"{self.prefix}{number}"
+        """Return the id of the run's n-th replication, from 1; raises UserError beyond the
+        last."""
+        return numbered(self.prefix, number)
+
+    def number(self, session: str) -> int:
+        """Return the number of a replication, by its id."""
+        return int(session.removeprefix(self.prefix))
 
     def sweep(self, place: Place) -> Sweep:
         """Return the sweep of a try: every knob is written out, so that it has the same cell."""
@@ -86,10 +94,17 @@ class ReplicationPlan:
     def _what(self) -> str:
         return f"audit {self.check} of " if self.check else ""
 
-    def sweep_ids(self, session: str, tries: int) -> dict[str, Place]:
-        """Return the id of the sweep of each try."""
-        places = (Place(session, number, 0) for number in range(1, tries + 1))
-        return {self.sweep(place).sweep_id(1): place for place in places}
+    def place_of(self, sweep: Sweep) -> Place | None:
+        """Return the replication and try that a sweep is of; None if it is of none.
+
+        It may have another selector: which one selects the same device changes with the fleet.
+        """
+        found = _NUMBERS.fullmatch(sweep.name.removeprefix(f"replicate-{self.prefix}"))
+        if found is None:
+            return None
+        place = Place(self.session(int(found[1])), int(found[2]), 0)
+        own = self.sweep(place).model_copy(update={"devices": sweep.devices})
+        return place if own.sweep_id(1) == sweep.sweep_id(1) else None
 
 
 def require_same_cell(plan: ReplicationPlan, catalog: Catalog) -> None:
@@ -125,6 +140,8 @@ class Replication:
     """A result, and by which rules its tries replicate it."""
 
     original: StoredResult
+    devices: Collection[str]
+    """Those that measured it: one, or the hosts of a run on several, each of which may lead."""
     metric: str
     """The one that ranks the scenario."""
     rules: SessionRules
@@ -161,7 +178,7 @@ class Replication:
 
     def _device(self, session: Session) -> Iterator[Finding]:
         for run in session.runs:
-            if run.result and run.result.device != self.original.device:
+            if run.result and run.result.device not in self.devices:
                 yield Verdict.MISSED, f"try {run.number} ran on {run.result.device}"
 
     def _replication(self, session: Session) -> Iterator[Finding]:

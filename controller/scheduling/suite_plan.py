@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from controller.contracts.base import Contract, Scalar, digest
+from controller.contracts.errors import UserError
 from controller.contracts.mobile import SURROGATE, task_of
 from controller.contracts.suite_rules import UNVERIFIED, SuiteRules
 from controller.contracts.suite_version import SUITE_VERSION
@@ -26,6 +27,8 @@ BY_RULES: Final[Mapping[str, Scalar]] = {
     "policy": "mlperf",
 }
 """The knobs of a part that the rules of every version settle alike."""
+LAST_SESSION: Final = 999_999
+"""The largest number of a session that the names of its sweeps have room for."""
 _NAME: Final = re.compile(r"suite-(v\d+\.\d+-[0-9a-f]{6}-\d{1,6})\.(\d{1,3})\.(\d{1,3})")
 
 
@@ -63,9 +66,14 @@ class SuitePlan(Contract):
         """Six hex digits of the plan's digest."""
         return digest(self.model_dump(mode="json"), 6)
 
+    @property
+    def prefix(self) -> str:
+        """What the ids of its sessions begin with."""
+        return f"{self.version}-{self.key}-"
+
     def session(self, number: int) -> str:
-        """Return the id of the plan's n-th session, from 1."""
-        return f"{self.version}-{self.key}-{number}"
+        """Return the id of the plan's n-th session, from 1; raises UserError beyond the last."""
+        return numbered(self.prefix, number)
 
     def sweep(self, place: Place) -> Sweep:
         """Return the sweep of a part in a try."""
@@ -81,6 +89,17 @@ class SuitePlan(Contract):
             devices=(f'device == "{self.device}"',),
             deadline_s=DEADLINE_S,
         )
+
+    def place_of(self, sweep: Sweep) -> Place | None:
+        """Return the place in a session of this plan that a sweep is of; None if it is of none.
+
+        Its name alone says little: anybody may give a sweep that name.
+        """
+        place = Place.of(sweep.name)
+        if place is None or not place.session.startswith(self.prefix):
+            return None
+        known = place.part < len(self.parts)
+        return place if known and self.sweep(place).sweep_id(1) == sweep.sweep_id(1) else None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -137,6 +156,16 @@ def parts_of(
     )
 
 
+def numbered(prefix: str, number: int) -> str:
+    """Return the id of a session; raises UserError if the names of its sweeps lack room for it."""
+    if number > LAST_SESSION:
+        tried = f"start session {prefix}{number}"
+        seen = f"sessions are numbered up to {LAST_SESSION}, and that one exists"
+        remedy = "Leave out --again to continue it."
+        raise UserError(tried, seen, remedy)
+    return f"{prefix}{number}"
+
+
 def version_of(session: str) -> str:
     """Return the version of the suite that a session is of."""
     return session.partition("-")[0]
@@ -149,5 +178,4 @@ def number_of(session: str) -> int:
 
 def newest_of(plan: SuitePlan, sessions: Sequence[str]) -> int:
     """Return the number of a plan's newest session; 0 if it has none."""
-    mine = plan.session(0).removesuffix("0")
-    return max((number_of(s) for s in sessions if s.startswith(mine)), default=0)
+    return max((number_of(s) for s in sessions if s.startswith(plan.prefix)), default=0)

@@ -104,6 +104,8 @@ class Judge:
         if wrong := self.suite.seeds_missed(result.environment.get(SEEDS)):
             yield wrong
         target = None if run.workload.endswith(SURROGATE) else of_task.target_of(result.knobs)
+        needed = (self.metric_of.get(run.scenario), target.metric if target else None)
+        yield from (f"it lacks {name}" for name in needed if name and name not in result.metrics)
         measured = result.metrics.get(target.metric) if target else None
         if wrong := self.suite.target_missed(target, measured.value if measured else None):
             yield wrong
@@ -156,9 +158,14 @@ class Judge:
 
 
 def too_far(results: Sequence[StoredResult], metrics: Iterable[str], limit: float) -> Iterator[str]:
-    """Yield which metrics of results that are to replicate each other differ by too much."""
+    """Yield which metrics of results that are to replicate each other differ by too much.
+
+    A metric that some of them lack can't be replicated there; one that all lack isn't theirs.
+    """
     for metric in metrics:
         values = [r.metrics[metric].value for r in results if metric in r.metrics]
+        if values and (lacking := len(results) - len(values)):
+            yield f"{metric} is missing in {lacking} of {len(results)} results"
         found = spread(values)
         if found is not None and found > limit + ROUNDING:
             yield f"{_differs(metric, values, found)}; at most {limit * 100:.0f} %"

@@ -147,6 +147,13 @@ def telling(run: PartRun, **facts: str | bool | tuple[str, ...] | None) -> PartR
     return measured(run, environment={**run.result.environment, **facts})
 
 
+def lacking(run: PartRun, metric: str) -> PartRun:
+    """Return a run whose result lacks one metric."""
+    assert run.result
+    kept = {name: found for name, found in run.result.metrics.items() if name != metric}
+    return measured(run, metrics=kept)
+
+
 def with_value(run: PartRun, metric: str, factor: float) -> PartRun:
     """Return a run whose result has one metric so many times as large."""
     assert run.result

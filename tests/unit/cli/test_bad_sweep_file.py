@@ -21,6 +21,10 @@ BAD_FILES = {
     "doubled key": (GOOD + b"name: y\n", "line 5, column 1: key 'name' is given twice"),
     "missing key": (b"name: x\n", "key workload: it is missing"),
     "wrong type": (GOOD + b"repeats: many\n", "key repeats: 'many' is not allowed"),
+    "tag that its value does not fit": (
+        GOOD + b"repeats: !!bool maybe\n",
+        "line 5, column 10: a value is not a valid bool. Correct the file there.",
+    ),
     "bad name": (GOOD.replace(b"name: x", b"name: ../x"), "key name: '../x' is not allowed"),
     "unknown workload": (
         GOOD.replace(b"retinanet_resnext50", b"retinanet_resnext"),

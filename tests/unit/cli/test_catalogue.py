@@ -72,13 +72,16 @@ def test_an_unknown_name_is_one_line_with_the_nearest(
     [
         ({"type": "int"}, ""),
         ({"type": "int", "unit": "s"}, "s"),
-        ({"type": "int", "min": 2}, "at least 2"),
+        ({"type": "int", "min": 2, "default": 2}, "at least 2"),
         ({"type": "int", "max": 2147483647}, "at most 2147483647"),
         ({"type": "int", "min": 0, "max": 8, "unit": "px"}, "0 to 8 px"),
-        ({"type": "int", "min": 32, "multiple_of": 32}, "at least 32, a multiple of 32"),
+        (
+            {"type": "int", "min": 32, "multiple_of": 32, "default": 32},
+            "at least 32, a multiple of 32",
+        ),
         ({"type": "float", "min": 0.5, "max": 1}, "0.5 to 1"),
-        ({"type": "str", "choices": ["a", "b"]}, "a, b"),
-        ({"type": "bool"}, "true, false"),
+        ({"type": "str", "choices": ["a", "b"], "default": "a"}, "a, b"),
+        ({"type": "bool", "default": True}, "true, false"),
     ],
 )
 def test_what_a_knob_allows(knob: dict[str, object], allowed: str) -> None:

@@ -112,6 +112,19 @@ def test_a_failure_is_told_and_nothing_is_shown(
     assert last.startswith("nothing was compared; see: benchfarm sweep status compare-")
 
 
+def test_a_result_without_pairs_is_told_and_nothing_is_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As the controller stores it of an agent that sent none."""
+    bare = paired(Validity.INVALID).model_copy(update={"pairs": (), "metrics": {}})
+    answered(monkeypatch, tmp_path, bare)
+    told, complaint, ended = outcome_of(tmp_path, *CALL, "--json")
+    assert (told, ended) == ("", 1)
+    _, why, last = complaint.splitlines()
+    assert why == "host-1: INVALID: too hot"
+    assert last.startswith("nothing was compared; see: benchfarm sweep status compare-")
+
+
 def test_an_interrupted_one_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     answered(monkeypatch, tmp_path, failure())
 

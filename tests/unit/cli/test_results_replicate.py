@@ -68,6 +68,28 @@ def test_the_newest_replication_is_judged(homes: tuple[Path, Run]) -> None:
     assert "+0.8%" in said
 
 
+def test_fewer_tries_than_there_are_leave_none_out(homes: tuple[Path, Run]) -> None:
+    home, run = homes
+    words = ("results", "replicate", run.run_id, "--tries", "1", "--json")
+    found = json.loads(outcome_of(home, *words)[0])
+    assert [one["value"] for one in found["tries"]] == [0.251, 0.252, 0.249]
+
+
+def test_a_fleet_that_has_changed_since_measures_nothing_again(homes: tuple[Path, Run]) -> None:
+    home, run = homes
+    store = SqliteStore.open(home / "store.sqlite")
+    try:
+        twin = store_examples.CPU.device.model_copy(update={"id": "f" * 32})
+        both = [store_examples.CPU, store_examples.CPU.model_copy(update={"device": twin})]
+        store.save_agent(store_examples.AGENT, both)
+    finally:
+        store.close()
+    words = ("results", "replicate", run.run_id, "--tries", "3", "--json")
+    said, complained, status = outcome_of(home, *words)
+    assert status == 0, complained
+    assert json.loads(said)["session"] == f"{run.run_id}-2"
+
+
 def test_json_is_all_that_is_on_standard_output(homes: tuple[Path, Run]) -> None:
     home, run = homes
     said, complained, status = outcome_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from controller.runtime.suite_sessions import read_sessions, session_ids
 from controller.scheduling.binding import runs_of
 from controller.scheduling.model_files import needed_files
 from controller.scheduling.suite_plan import Place, SuitePlan, parts_of
-from controller.scheduling.suite_session import Span
+from controller.scheduling.suite_session import Session, Span
 from controller.store.sqlite import SqliteStore
 from tests.support import store_examples
 from tests.support.command_line import complaint_of, outcome_of, printed_by
@@ -53,8 +54,8 @@ def measured(speed: float) -> Result:
     )
 
 
-def queued(place: Place, store: SqliteStore) -> Run:
-    part, sweep = PLAN.parts[place.part], PLAN.sweep(place)
+def queued(place: Place, store: SqliteStore, **changes: object) -> Run:
+    part, sweep = PLAN.parts[place.part], PLAN.sweep(place).model_copy(update=changes)
     record = SweepRecord(
         sweep_id=sweep.sweep_id(1), sweep=sweep, generation=1, submitted_at=1000.0 + place.number
     )
@@ -252,7 +253,8 @@ def test_a_device_that_is_away_ends_the_call_with_how_to_go_on(home: Path) -> No
     assert status == 2
     assert complaint.count("\n") == 1
     assert f"on {PHONE}: it is lost" in complaint
-    assert f"continue with `benchfarm suite run v3.1 --device {PHONE} --task mosaic`" in complaint
+    again = f"benchfarm suite run v3.1 --device {PHONE} --again --task mosaic"
+    assert f"continue with `{again}`" in complaint, "without --again, an older session goes on"
     assert out.startswith(f"MLPerf Mobile v3.1 (unverified) on {PHONE} (virtual): session v3.1-")
 
 
@@ -261,10 +263,44 @@ def test_control_c_says_how_to_go_on(home: Path, monkeypatch: pytest.MonkeyPatch
         raise KeyboardInterrupt
 
     monkeypatch.setattr(SessionRunner, "run", interrupted)
-    _, complaint, status = outcome_of(home, *RUN, "--again")
-    assert status == 130
-    continued = f"continue the session with: benchfarm suite run v3.1 --device {PHONE}\n"
-    assert continued in complaint
+    for more in ((), ("--again",)):
+        _, complaint, status = outcome_of(home, *RUN, *more)
+        assert status == 130
+        call = " ".join(("benchfarm", *RUN, *more))
+        assert f"continue the session with: {call}\n" in complaint
+
+
+def test_a_session_that_has_begun_goes_on_without_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchfarm", "suite", "run", "v3.1", "--again"])
+    begun = flawless(tries=1)
+    assert session_farm.continuing_call(begun) == "benchfarm suite run v3.1"
+    nothing = Session(begun.id, ())
+    assert session_farm.continuing_call(nothing) == "benchfarm suite run v3.1 --again"
+
+
+def test_a_sweep_of_anybody_with_such_a_name_is_of_no_session_that_goes_on(tmp_path: Path) -> None:
+    with closing(SqliteStore.open(tmp_path / "store.sqlite")) as store:
+        store.save_agent(AGENT, [DEVICE])
+        queued(Place(ID, 1, 0), store, deadline_s=1.0)
+        queued(Place(PLAN.session(999_999), 1, 0), store, deadline_s=1.0)
+        assert read_sessions(store, [ID])[0].runs, "by its name, it is"
+        assert read_sessions(store, [ID], PLAN.place_of)[0].runs == ()
+        assert session_ids(store, PLAN.place_of) == []
+    for more in ((), ("--again",)):
+        out, complaint, status = outcome_of(tmp_path, *RUN, *more)
+        assert (status, complaint.count("\n")) == (2, 1), complaint
+        assert f"carry on session {ID} on {PHONE}: it is lost" in complaint, "before its first part"
+        assert f"session {ID}\n" in out
+        assert "continued" not in out
+
+
+def test_after_the_last_number_no_session_is_started(tmp_path: Path) -> None:
+    last = PLAN.session(999_999)
+    with closing(SqliteStore.open(tmp_path / "store.sqlite")) as store:
+        store.save_agent(AGENT, [DEVICE])
+        queued(Place(last, 1, 0), store)
+    complaint = complaint_of(tmp_path, *RUN, "--again")
+    assert "sessions are numbered up to 999999, and that one exists. Leave out --again" in complaint
 
 
 def test_an_option_for_one_task_wins_over_that_for_all() -> None:

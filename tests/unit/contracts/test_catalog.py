@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from controller.contracts import catalog as catalog_module
 from controller.contracts.base import Scalar
@@ -14,6 +15,7 @@ from controller.contracts.catalog import Catalog, load_catalog, runs
 from controller.contracts.documents import load_yaml
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.manifests import Knob, ScenarioManifest, StackManifest, WorkloadManifest
+from controller.contracts.unreadable import reason
 from controller.scheduling.expansion import cells_of
 from tests.support import builders
 
@@ -152,6 +154,46 @@ def test_scenarios_that_cannot_take_turns_say_what_to_do_instead() -> None:
 )
 def test_a_knob_objects(knob: Knob, value: Scalar, objection: str | None) -> None:
     assert knob.objection(value) == objection
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"multiple_of": 0}, "multiple_of: it is not a number above 0"),
+        ({"multiple_of": -32}, "multiple_of: it is not a number above 0"),
+        ({"default": 48, "multiple_of": 32}, "default: 48 is not allowed. Give a multiple of 32"),
+        ({"default": 7, "min": 8}, "default: 7 is not allowed. Give at least 8"),
+        ({"default": 17, "max": 16}, "default: 17 is not allowed. Give at most 16"),
+        ({"default": "8"}, "default: '8' is not allowed. Give a value of type int"),
+        ({"type": "float", "default": "fast"}, "'fast' is not allowed. Give a value of type float"),
+        ({"default": 8, "choices": (1, 2)}, "default: 8 is not allowed. Give one of: 1, 2"),
+        (
+            {"type": "str", "default": "../x", "folder_name": True},
+            "'../x' is not allowed. Give the name of a folder: no path that leads out of it",
+        ),
+    ],
+)
+def test_a_knob_that_refuses_its_own_default_is_none(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        Knob.model_validate({"type": "int", "default": 0, "description": ""} | wrong)
+    assert said in reason(refused.value)
+
+
+def test_a_manifest_with_such_a_knob_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was read, and a sweep of it ended with a traceback."""
+    ours = next(p for p in catalog_module._manifest_files("scenarios") if p.stem == "training")
+    path = tmp_path / "own_parts" / "manifests" / "scenarios" / "mine.yaml"
+    path.parent.mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    text = ours.read_text()
+    assert "    default: 10\n" in text
+    path.write_text(text.replace("    default: 10\n", "    default: 10\n    multiple_of: 0\n"))
+    with pytest.raises(SweepInvalid) as caught:
+        catalog_module._by_name(ScenarioManifest, "scenarios", ("own_parts",))
+    assert str(path) in caught.value.tried
+    assert "knobs.steps.multiple_of: it is not a number above 0" in caught.value.seen
 
 
 def test_a_catalogue_crosses_as_json() -> None:

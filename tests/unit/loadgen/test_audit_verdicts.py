@@ -7,9 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from controller.contracts.audit import LATENCY, SCORED, AuditCheck, AuditFinding, AuditVerdict
+from controller.contracts.audit import (
+    LATENCY,
+    OWN_VALIDITY,
+    SCORED,
+    AuditCheck,
+    AuditFinding,
+    AuditVerdict,
+)
 from controller.contracts.records import StoredResult
-from controller.contracts.result import Environment, Measurement
+from controller.contracts.result import Environment, Measurement, Validity
 from controller.contracts.units import Unit
 from controller.loadgen.audit_verdicts import findings_of, passes
 from controller.stats.across_runs import between, share_interval
@@ -146,6 +153,28 @@ class TestClaim:
         refused = self.claim(check, 9.0, 9.1, 9.2, scenario=scenario)
         assert refused.verdict is REFUSED
         assert refused.why.startswith("refused: the original's speed is not reached again: ")
+
+    @pytest.mark.parametrize(
+        ("ms", "disturbed", "verdict", "why"),
+        [
+            ((9.0, 9.1, 9.2), 1, REFUSED, "refused: the original's speed is not reached again"),
+            (
+                *((9.0, 9.1, 9.2), 2, UNRESOLVED),
+                "not resolved, since 2 of 3 tries were disturbed: answers take 9.1",
+            ),
+            ((9.0, 1.0, 1.0), 1, PASSES, "passes: answers take 1.0"),
+            ((1.0, 1.0, 1.01), 3, PASSES, "passes: answers take 1.0"),
+        ],
+    )
+    def test_what_disturbed_a_try_is_no_fault(
+        self, ms: Sequence[float], disturbed: int, verdict: AuditVerdict, why: str
+    ) -> None:
+        facts = {OWN_VALIDITY: str(Validity.DISTURBED)}
+        tries = [tried(CACHE, noisy((each,), 200, noise=0.001)) for each in ms]
+        tries[:disturbed] = [t.model_copy(update={"environment": facts}) for t in tries[:disturbed]]
+        found = by_name(findings_of(CACHE, original_result(), tries))["claim"]
+        assert found.verdict is verdict
+        assert found.why.startswith(why)
 
     def test_a_tail_is_slower_than_the_claimed_percentile(self) -> None:
         """Every fifth ordinary answer takes three times as long; the median is the original's."""

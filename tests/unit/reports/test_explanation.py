@@ -79,6 +79,7 @@ IRRELEVANT = {
     "audit",  # its knob makes it another cell
     "audit_salt",
     "audit_scored",
+    "audit_validity",
     "hosts",  # their number makes it another cell, and they are alike
     "host_devices",
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.contracts.audit import AUDIT, AuditCheck
+from controller.contracts.audit import AUDIT, OWN_VALIDITY, AuditCheck
 from controller.contracts.base import Scalar
 from controller.contracts.capability import of_record
 from controller.contracts.catalog import load_catalog
@@ -213,8 +213,11 @@ def test_what_an_agent_says_makes_no_result_of_an_audit() -> None:
     of_audit = builders.run(of=cell(audit="cache"))
     kept = as_audited(measured(FAST), of_audit)
     assert isinstance(kept, Result)
-    assert kept.validity is Validity.INVALID
+    assert (kept.validity, kept.environment[OWN_VALIDITY]) == (Validity.INVALID, "VALID")
     assert as_audited(kept, of_audit) == kept, "said once"
+    sly = as_audited(kept.model_copy(update={"validity": Validity.VALID}), of_audit)
+    assert isinstance(sly, Result)
+    assert sly.validity is Validity.INVALID, "whatever reasons an agent gives"
     ordinary = builders.run(of=cell())
     assert as_audited(measured(SLOW), ordinary) == measured(SLOW)
     told = measured(SLOW).model_copy(update={"environment": {AUDIT: "cache"}})

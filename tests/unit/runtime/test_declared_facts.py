@@ -38,6 +38,8 @@ def test_an_undeclared_fact_makes_a_result_invalid(
     assert all(name in said for name in named)
     assert len(said) < 400
     assert with_declared_facts(kept, OWN) == kept, "said once"
+    sly = kept.model_copy(update={"validity": Validity.VALID})
+    assert with_declared_facts(sly, OWN) == kept, "whatever reasons an agent gives"
 
 
 def test_a_failure_stays_what_it_is() -> None:

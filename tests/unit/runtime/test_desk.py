@@ -278,6 +278,20 @@ def test_a_user_has_so_many_open_runs_and_others_as_many(limited: FarmBox) -> No
         limited.resume(first.sweep_id, "ann")
 
 
+def test_all_runs_of_a_sweep_that_are_new_on_a_changed_fleet_count(limited: FarmBox) -> None:
+    submit, each = limited.submit, builders.sweep(run_on="each", repeats=4)
+    first = submit(each, user="ann")
+    limited.cancel(first.sweep_id, "ann")
+    limited.farm.register(builders.registration(None, builders.cpu("cpu-2")))
+    more = submit(builders.sweep(name="more", repeats=7), user="ann")
+    with pytest.raises(OverQuota, match=r"ann has 7 open runs; 4 more would exceed 10\. Wait"):
+        submit(each, user="ann")
+    limited.cancel(more.sweep_id, "ann")
+    again = submit(each, user="ann")
+    assert (again.sweep_id, again.new_runs, again.known_runs) == (first.sweep_id, 4, 0)
+    assert (submit(each, user="ann").new_runs, submit(each, user="ann").known_runs) == (0, 4)
+
+
 def test_a_user_has_so_much_stored_in_a_day_whatever_becomes_of_it(limited: FarmBox) -> None:
     submitted: list[str] = []
 

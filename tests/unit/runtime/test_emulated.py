@@ -204,6 +204,15 @@ def test_who_says_that_it_is_emulated(
     assert as_kept(kept, device) == kept, "said once"
 
 
+def test_whatever_reasons_an_agent_gives_it_does_not_count() -> None:
+    sly = builders.result().model_copy(update={"reasons": (REASON,)})
+    kept = as_kept(sly, PLANTED)
+    assert isinstance(kept, Result)
+    assert (kept.validity, kept.reasons) == (Validity.INVALID, (REASON,))
+    assert kept.environment[EMULATED] is True
+    assert as_kept(sly, REAL) == sly
+
+
 def test_a_failure_stays_what_it_is() -> None:
     failure = builders.failure()
     assert as_kept(failure, PLANTED) is failure

@@ -76,6 +76,17 @@ def test_hosts_that_failed_a_run_are_taken_last() -> None:
     assert placed([run], free) == [("wide", "cpu-2"), ("wide", "cpu-3")]
 
 
+def test_of_a_run_that_failed_on_several_hosts_each_is_taken_last() -> None:
+    failed = builders.attempt("cpu-1", 1, AttemptState.FAILED).model_copy(
+        update={"partners": (Partner(device_id="cpu-2", agent_id="b", incarnation="first"),)}
+    )
+    run = wide().model_copy(update={"attempts": (failed,)})
+    free = [server(f"cpu-{number}") for number in (1, 2, 3, 4)]
+    assert placed([run], free) == [("wide", "cpu-3"), ("wide", "cpu-4")]
+    left = {name for _, name in placed([run], free[:3])}
+    assert "cpu-3" in left, "one that has not failed it, and one that has"
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import settings
@@ -115,16 +116,17 @@ def test_retries_end() -> None:
     assert advance(run, fails(Blame.DEVICE, 3), 1002.0, POLICY).run.state is RunState.FAILED
 
 
-def test_losses_are_not_failures_but_end_too() -> None:
-    run = after(GRANT, fails(Blame.DEVICE), GRANT, LeaseLost(), GRANT, LeaseLost(), GRANT)
+@pytest.mark.parametrize("other", [GRANT, replace(GRANT, agent_id="host-2")])
+def test_losses_are_not_failures_but_end_too(other: Granted) -> None:
+    """Whichever agent it was: a run may be what ends its hosts."""
+    run = after(GRANT, fails(Blame.DEVICE), GRANT, LeaseLost(), other, LeaseLost(), GRANT)
     change = advance(run, LeaseLost(), 1002.0, POLICY)
 
     assert run.state is RunState.LEASED
     assert change.run.state is RunState.FAILED
     assert change.record is not None
-    assert change.record.outcome == Failure(
-        blame=Blame.HARNESS, kind="lost", message="the agent was lost 3 times while it ran this"
-    )
+    message = "3 attempts lost their agent, the same one or others"
+    assert change.record.outcome == Failure(blame=Blame.HARNESS, kind="lost", message=message)
 
 
 @pytest.mark.parametrize("run", [QUEUED, RETRIED, LOST, DONE, FAILED, CANCELLED])

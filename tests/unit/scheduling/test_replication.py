@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
+from controller.contracts.audit import AuditCheck
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import DeviceKind
 from controller.contracts.errors import UserError
@@ -17,6 +18,7 @@ from controller.contracts.suite_session import Verdict, session_rules
 from controller.contracts.sweep import Sweep
 from controller.contracts.units import Unit
 from controller.runtime.suite_runner import SessionRunner, Timer
+from controller.scheduling.binding import only
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.replication import (
     Replication,
@@ -74,8 +76,21 @@ def test_a_try_has_the_cell_of_the_run(sweep: Sweep) -> None:
     assert cell.key == run.cell.key
     require_same_cell(plan, CATALOG)
     assert tried.deadline_s == run.deadline_s
-    assert len(plan.sweep_ids(plan.session(1), 5)) == 5
-    assert not plan.sweep_ids(plan.session(1), 5).keys() & plan.sweep_ids(plan.session(2), 5).keys()
+    assert plan.place_of(tried) == Place(plan.session(1), 2, 0)
+    elsewhere = replace(plan, selector=only("phone-1", "phone-2")).sweep(
+        Place(plan.session(7), 3, 0)
+    )
+    assert plan.place_of(elsewhere) == Place(plan.session(7), 3, 0), "the fleet has changed since"
+    assert plan.number(plan.session(7)) == 7
+    forged = tried.model_copy(update={"knobs": {"steps": (1,)}})
+    of_audit = replace(plan, check=AuditCheck.CACHE)
+    assert [plan.place_of(forged), of_audit.place_of(tried), plan.place_of(sweep)] == [None] * 3
+
+
+def test_a_number_that_no_name_has_room_for_is_refused() -> None:
+    assert PLAN.place_of(PLAN.sweep(Place(PLAN.session(999_999), 1, 0)))
+    with pytest.raises(UserError, match="numbered up to 999999, and that one exists"):
+        PLAN.session(1_000_000)
 
 
 def test_a_cell_of_other_knobs_today_is_refused() -> None:
@@ -128,8 +143,8 @@ class Farm:
 
     def submit(self, sweep: Sweep) -> None:
         number = len(self.parts) + 1
-        place = PLAN.sweep_ids(ID, 100)[sweep.sweep_id(1)]
-        assert place.number == number
+        place = PLAN.place_of(sweep)
+        assert place == Place(ID, number, 0)
         result = self.results[number - 1]
         state = RunState.DONE if result else RunState.FAILED
         span = Span(DEVICE, self.now, self.now + 60)
@@ -157,7 +172,7 @@ def _replicated(
     original: StoredResult, results: Sequence[StoredResult | None], tries: int = 5
 ) -> tuple[Replication, Farm]:
     farm = Farm(results)
-    replication = Replication(original, "throughput", session_rules(), tries)
+    replication = Replication(original, {DEVICE}, "throughput", session_rules(), tries)
     timer = Timer(lambda: farm.now, farm.sleep)
     pauses = Pauses(0.0, 300.0)
     runner = SessionRunner(PLAN, tries, pauses, farm, replication.verdicts, lambda _: None, timer)
@@ -218,7 +233,39 @@ def test_what_does_not_replicate_says_why(
 
 def test_until_all_tries_are_done_it_is_open() -> None:
     replication, farm = _replicated(_result(100.0), [_result(100.0)] * 3, tries=3)
-    more = Replication(replication.original, "throughput", replication.rules, 5)
+    more = replace(replication, tries=5)
     found = summary_of(more, farm.session())
     assert not found.replicates
     assert {one.rule: one.why for one in found.rules}["all tries"] == ("3 of 5 tries",)
+
+
+@pytest.mark.parametrize("metric", ["throughput", "top1"])
+@pytest.mark.parametrize("lacking", [1, 5])
+def test_a_try_without_a_figure_of_the_original_does_not_replicate_it(
+    metric: str, lacking: int
+) -> None:
+    whole = _result(100.0)
+    kept = {name: found for name, found in whole.metrics.items() if name != metric}
+    bare = whole.model_copy(update={"metrics": kept})
+    tries = [bare] * lacking + [whole] * (5 - lacking)
+    replication, farm = _replicated(whole, tries)
+    found = summary_of(replication, farm.session())
+    assert not found.replicates
+    missed = {one.rule: one.why for one in found.rules if one.verdict is not Verdict.MET}
+    assert missed == {"replication": (f"{metric} is missing in {lacking} of 6 results",)}
+
+
+def test_speed_alone_is_replicated_where_no_run_is_scored() -> None:
+    whole = _result(100.0)
+    kept = {"throughput": whole.metrics["throughput"]}
+    unscored = whole.model_copy(update={"metrics": kept})
+    replication, farm = _replicated(unscored, [unscored] * 5)
+    assert summary_of(replication, farm.session()).replicates
+
+
+def test_any_host_of_a_run_on_several_may_lead() -> None:
+    moved = [_result(100.0).model_copy(update={"device": "host-2"})] * 5
+    replication, elsewhere = _replicated(_result(100.0), moved)
+    both = replace(replication, devices={DEVICE, "host-2"})
+    assert summary_of(both, elsewhere.session()).replicates
+    assert not summary_of(replication, elsewhere.session()).replicates

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from controller.contracts.errors import UserError
 from controller.contracts.mobile import task_of
 from controller.contracts.result import Validity
 from controller.contracts.run import AttemptState, RunState
@@ -40,6 +41,7 @@ from tests.support.suite_sessions import (
     changed,
     delayed,
     flawless,
+    lacking,
     measured,
     telling,
     with_value,
@@ -70,6 +72,10 @@ def ended_as(state: RunState, why: str) -> Callable[[PartRun], PartRun]:
 
 def on_device(device: str) -> Callable[[PartRun], PartRun]:
     return lambda run: replace(run, spans=(replace(run.spans[0], device=device),))
+
+
+def again(run: PartRun, former: PartRun) -> PartRun:
+    return replace(former, place=run.place, sweep_id=run.sweep_id, spans=run.spans)
 
 
 def tried_twice(pause_s: float) -> Callable[[PartRun], PartRun]:
@@ -116,7 +122,7 @@ FLAWS: dict[str, tuple[Session, str, str]] = {
         "mobilenet_edgetpu single_stream, try 2 ran again after 0:03 min; at least 10:00 min",
     ),
     "a part was run a second time": (
-        changed(flawless(), 2, lambda run: replace(run, workload="mobilenet_edgetpu")),
+        changed(flawless(), 2, lambda run: again(run, flawless().runs[0])),
         TRY_PAUSES,
         "mobilenet_edgetpu single_stream, try 1 ran again after 3:30 min; at least 10:00 min",
     ),
@@ -139,6 +145,21 @@ FLAWS: dict[str, tuple[Session, str, str]] = {
         changed(flawless(), 10, lambda run: with_value(run, "F1", 0.0)),
         REPLICATION,
         "mobilebert single_stream: F1 is from 0 to 0.839734; at most 5 %",
+    ),
+    "a result without its speed": (
+        changed(flawless(), 9, lambda run: lacking(run, "latency_p90")),
+        REPLICATION,
+        "mosaic single_stream: latency_p90 is missing in 1 of 5 results",
+    ),
+    "a result without its accuracy": (
+        changed(flawless(), 10, lambda run: lacking(run, "F1")),
+        REPLICATION,
+        "mobilebert single_stream: F1 is missing in 1 of 5 results",
+    ),
+    "a result without the accuracy that has a target": (
+        changed(flawless(), 3, lambda run: lacking(run, "mIoU")),
+        RESULTS,
+        "mosaic single_stream, try 1: it lacks mIoU",
     ),
     "four tries": (flawless(tries=4), REPLICATION, "4 of 5 tries"),
     "a missing task in the middle": (
@@ -285,6 +306,9 @@ ALSO = {
     "a part was run a second time": {WHOLE, TRY_PAUSES, REPLICATION},
     "speeds 6 % apart": {REPLICATION},
     "an accuracy of 0": {REPLICATION, RESULTS},
+    "a result without its speed": {REPLICATION, RESULTS},
+    "a result without its accuracy": {REPLICATION, RESULTS},
+    "a result without the accuracy that has a target": {REPLICATION, RESULTS},
     "a missing task in the middle": {WHOLE, REPLICATION},
     "a missing task at the end": {WHOLE, REPLICATION},
     "a missing scenario in each try": {WHOLE},
@@ -364,6 +388,19 @@ def test_a_reason_of_all_results_is_said_once() -> None:
     session = changed(session, 0, lambda r: telling(r, meets_run_rules=True, run_rules_missed=()))
     (why,) = unmet(session)[RESULTS].why
     assert why == "mobilenet_edgetpu offline, try 1 and 4 more: cold"
+
+
+def test_a_figure_that_no_result_has_is_not_met_either() -> None:
+    def bare(run: PartRun) -> PartRun:
+        of_mosaic = run.part == ("mosaic", "single_stream")
+        return lacking(lacking(run, "mIoU"), "latency_p90") if of_mosaic else run
+
+    session = replace(flawless(), runs=tuple(map(bare, flawless().runs)))
+    found = unmet(session)
+    assert found.keys() == {RESULTS}
+    first = "mosaic single_stream, try 1 and 4 more: it lacks"
+    assert found[RESULTS].why == (f"{first} latency_p90", f"{first} mIoU")
+    assert summary_of(session, JUDGE, "phone-1", virtual=False).rules
 
 
 def test_what_has_not_happened_yet_is_open_not_met() -> None:
@@ -510,6 +547,28 @@ def test_a_result_that_is_older_than_the_knob_is_judged_by_its_log() -> None:
 )
 def test_other_names_are_of_no_session(name: str) -> None:
     assert Place.of(name) is None
+
+
+def test_only_the_plan_s_own_sweep_is_of_its_session() -> None:
+    place = Place(ID, 2, 5)
+    own = PLAN.sweep(place)
+    assert PLAN.place_of(own) == place
+    other = SuitePlan.model_validate(PLAN.model_dump() | {"device": "phone-2"})
+    assert other.place_of(own) is None
+    forged = own.model_copy(update={"knobs": {**own.knobs, "length": ("rapid",)}})
+    misplaced = own.model_copy(update={"name": Place(ID, 2, 4).name})
+    beyond = own.model_copy(update={"name": Place(ID, 2, 6).name})
+    padded = own.model_copy(update={"name": f"suite-{ID}.02.6"})
+    elsewhere = own.model_copy(update={"name": "mine"})
+    for sweep in (forged, misplaced, beyond, padded, elsewhere):
+        assert PLAN.place_of(sweep) is None
+
+
+def test_a_number_that_no_name_has_room_for_is_refused() -> None:
+    last = PLAN.sweep(Place(PLAN.session(999_999), 1, 0))
+    assert PLAN.place_of(last) == Place(PLAN.session(999_999), 1, 0)
+    with pytest.raises(UserError, match="numbered up to 999999, and that one exists"):
+        PLAN.session(1_000_000)
 
 
 def test_a_plan_s_sessions_are_numbered() -> None:
