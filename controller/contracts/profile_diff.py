@@ -42,7 +42,7 @@ class Change(Contract):
     detail: str = ""
     """What it was in A and is in B, such as `bf16 → f32`; of several, where most time goes. Of
     calls, the work inside whose number differs most, such as `convolution BWD_D 0 → 2`; empty if
-    that is the operation itself."""
+    that is the operation itself. Of the same work, the machine's own speed, if it was another."""
     modules: tuple[str, ...] = ()
     calls: tuple[float, float]
     seconds: tuple[float, float]

@@ -6,6 +6,7 @@ several threads, that is the difference of the sums over them, and not of the st
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -78,7 +79,8 @@ def _times_of_same_work(
     speed. 1.0 if that is not what slowed it, or made it faster.
 
     It did if most time was in the same work, most of which took about as many times as long as its
-    median, and if the rates of matrix products beside the steps, where both are known, agree.
+    median, while hardly any took as long as before; and if the rates of matrix products beside the
+    steps, where both are known, agree.
     """
     same = [
         (change.other.seconds / change.one.seconds, change.one.seconds)
@@ -90,9 +92,11 @@ def _times_of_same_work(
     if not same:
         return 1.0
     times = _median_by_time(same)
+    same_s = sum(seconds for _, seconds in same)
     alike_s = sum(s for own, s in same if abs(own - times) < MACHINES_OWN * times)
-    is_most = 2 * sum(s for _, s in same) > sum(change.one.seconds for change in found)
-    is_shared = alike_s > SHARED * sum(s for _, s in same)
+    as_before_s = sum(seconds for own, seconds in same if abs(own - 1) < NOISE)
+    is_most = 2 * same_s > sum(change.one.seconds for change in found)
+    is_shared = alike_s > SHARED * same_s and as_before_s < SHARES_APART * same_s
     is_apart = max(times, 1 / times) > 1 + NOISE if times else False
     return times if is_most and is_shared and is_apart and _agree(times, rates) else 1.0
 
@@ -106,11 +110,13 @@ def _median_by_time(times: Iterable[tuple[float, float]]) -> float:
 
 
 def _agree(times: float, rates: tuple[float | None, float | None]) -> bool:
-    """Return whether rates beside the steps say that the machine became slower or faster, too."""
+    """Return whether rates beside the steps say, too, that the machine became slower or faster: by
+    half of that at least, as a power, since memory and cores need not change alike."""
     one, other = rates
-    if one is None or other is None:
+    if not one or not other:
         return True
-    return (one - other) * (times - 1) > 0 and max(one, other) > (1 + NOISE) * min(one, other)
+    half = math.sqrt(times)
+    return one / other > half if times > 1 else one / other < half
 
 
 def _together(found: Iterable[FoundChange], step_s: float, times: float) -> Iterator[Change]:
@@ -166,13 +172,14 @@ class _Group:
         one, other, kind = found.one, found.other, found.cause.kind
         # The operation itself needs no other name; its calls are those that differ.
         is_itself = found.cause.counted in (one.op, other.op)
+        detail = "" if is_itself else self._detail()
         calls = self.counts if is_itself else self.calls
         return Change(
             kind=kind,
             phase=one.phase,
             op=one.op,
             op_b=other.op if other.op != one.op else None,
-            detail="" if is_itself else self._detail(),
+            detail=self._beside(times) if kind is ChangeKind.SAME_WORK and times != 1 else detail,
             modules=tuple(self.modules),
             calls=(calls[0], calls[1]),
             seconds=seconds,
@@ -182,6 +189,10 @@ class _Group:
                 _least_s(kind, step_s),
             ),
         )
+
+    @staticmethod
+    def _beside(times: float) -> str:
+        return f"where all of the same work took {times:.2f}×"
 
     def _detail(self) -> str:
         cause = self.largest.cause

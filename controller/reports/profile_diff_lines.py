@@ -243,7 +243,8 @@ def _what(change: Change) -> str:
         case ChangeKind.SAME_WORK:
             a_s, b_s = change.seconds
             work = "" if change.op in (UNEXPLAINED, WAITING) else "same work, "
-            return f"{work}{b_s / a_s:.2f}× the time" if a_s else f"{work}other time"
+            beside = f", {change.detail}" if change.detail else ""
+            return f"{work}{b_s / a_s:.2f}× the time{beside}" if a_s else f"{work}other time"
         case _:
             return f"{change.kind} {change.detail}"
 

@@ -185,7 +185,7 @@ class Replication:
         found = self._results(session)
         if not found:
             yield Verdict.OPEN, "no try has a result yet"
-        metrics = (self.metric, *ACCURACIES)
+        metrics = [m for m in (self.metric, *ACCURACIES) if m in self.original.metrics]
         for said in too_far([self.original, *found], metrics, self.rules.spread):
             yield Verdict.MISSED, said
 

@@ -195,14 +195,15 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
 def _differentiate(ctx: Any, grad: Tensor | None, *_: object) -> tuple[Tensor | None, ...]:  # noqa: ANN401
     if grad is None:
         return (None,) * 5
+    weight, *kept = ctx.saved_tensors
     wanted = [ctx.needs_input_grad[i] for i in (0, 3)]
     of_x, of_weight, of_bias = torch.ops.benchfarm.winograd_convolution_backward(
-        grad, ctx.sizes, *ctx.saved_tensors, wanted
+        grad, ctx.sizes, weight, *kept, wanted
     )
     return (
         of_x if wanted[0] else None,
         None,
-        of_weight.to(ctx.saved_tensors[0].dtype) if ctx.needs_input_grad[2] else None,
+        of_weight.to(weight.dtype) if ctx.needs_input_grad[2] else None,
         of_bias.to(ctx.bias_dtype) if wanted[1] else None,
         None,
     )

@@ -145,6 +145,8 @@ def test_what_is_slower_by_itself_is_told_beside_the_machines_speed(times: float
     found = diff(machine(profile(one)), machine(profile(other)))
     assert not is_same(found)
     assert [change.op for change in found.changes if change.resolved] == ["aten::relu"]
+    beside = f"5.00× the time, where all of the same work took {times:.2f}×, forward"
+    assert any(beside in line for line in answer_lines(found, 3)) == (times != 1.0)
     told = f"50 changes too small to tell beside the machine's own speed: {times:.2f}× the time"
     assert any(told in line for line in answer_lines(found, 3)) == (times != 1.0)
 
@@ -156,16 +158,26 @@ SLOW = {"aten::conv2d": 2.0}
     ("share_s", "rates", "is_told"),
     [
         (0.35, {}, True),
+        (0.85, {}, True),  # all else took as long as before
+        (0.85, {"a": 160.0, "b": 143.0}, True),
+        (0.95, {"a": 160.0, "b": 143.0}, True),
         (0.95, {}, False),  # nothing else is there to be compared with
         (0.95, {"a": 160.0, "b": 158.0}, True),
         (0.95, {"a": 160.0, "b": 80.0}, False),
     ],
-    ids=["of most time", "of nearly all", "the machine was as fast", "the machine was slower, too"],
+    ids=[
+        *("of a third", "of most", "of most, and the machine a little slower"),
+        *("of nearly all, and the machine a little slower", "of nearly all"),
+        *("the machine was as fast", "the machine was slower, too"),
+    ],
 )
 def test_what_takes_most_of_a_step_is_the_machines_only_with_all_else(
     share_s: float, rates: dict[str, float], is_told: bool
 ) -> None:
-    rows = [kernel("aten::conv2d", share_s), *MANY[: round((1 - share_s) / 0.05)]]
+    rows = [
+        kernel("aten::conv2d", share_s),
+        *MANY[: 1 if share_s > 0.9 else round((1 - share_s) / 0.01)],
+    ]
     other = [replace(r, self_s=r.self_s * SLOW.get(r.place.op, 1.0)) for r in rows]
     facts: list[dict[str, Scalar]] = [
         {"matmul_gflops": rates[name]} if rates else {} for name in ("a", "b")
@@ -176,10 +188,17 @@ def test_what_takes_most_of_a_step_is_the_machines_only_with_all_else(
 
 
 def test_waiting_is_not_the_machines_speed() -> None:
-    one, other = ([kernel(WAITING, seconds), *MANY[:30]] for seconds in (0.6, 1.2))
+    one, other = ([kernel(WAITING, seconds), *MANY[:30]] for seconds in (1.6, 3.2))
     found = diff(machine(profile(one)), machine(profile(other)))
     assert found.same_work_times == 1.0
     assert [change.op for change in found.changes if change.resolved] == [WAITING]
+
+
+def test_waiting_that_stays_is_no_change_on_a_slower_machine() -> None:
+    one, other = ([kernel(WAITING, 0.3), *rows] for rows in (MANY, _slower(2.0, {})))
+    found = diff(machine(profile(one)), machine(profile(other)))
+    assert found.same_work_times == pytest.approx(2.0)
+    assert not [change for change in found.changes if change.resolved]
 
 
 def test_under_other_conditions_nothing_is_the_machines() -> None:

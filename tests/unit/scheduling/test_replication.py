@@ -269,3 +269,12 @@ def test_any_host_of_a_run_on_several_may_lead() -> None:
     both = replace(replication, devices={DEVICE, "host-2"})
     assert summary_of(both, elsewhere.session()).replicates
     assert not summary_of(replication, elsewhere.session()).replicates
+
+
+def test_an_accuracy_that_the_original_has_not_is_not_replicated() -> None:
+    """As where the truths of its data set came later."""
+    bare = _result(100.0)
+    metrics = {name: one for name, one in bare.metrics.items() if name != "top1"}
+    original = bare.model_copy(update={"metrics": metrics})
+    replication, farm = _replicated(original, [_result(100.0)] * 5)
+    assert summary_of(replication, farm.session()).replicates
