@@ -13,7 +13,7 @@ from typer.completion import get_completion_inspect_parameters
 
 from controller.cli.commands import commands
 from controller.cli.lazy import LazyGroup
-from controller.platform.interrupted import INTERRUPTED
+from controller.platform.interrupted import INTERRUPTED, none_swallowed
 from controller.platform.programs import PYTHON, PYTHON_MODES, this_program
 from controller.platform.terminal import (
     LONGEST,
@@ -128,7 +128,8 @@ def main() -> None:
         get_completion_inspect_parameters()  # the public way to have typer know its shells
     try:
         _require_text(sys.argv[1:])
-        status = app(prog_name="benchfarm", standalone_mode=False) or 0
+        with none_swallowed():
+            status = app(prog_name="benchfarm", standalone_mode=False) or 0
         if status == INTERRUPTED:
             say("benchfarm: interrupted", err=True)
         sys.exit(status)
