@@ -23,7 +23,6 @@ from agents.virtual_phone import faults
 from controller.contracts.device import CONTROLLER, DeviceState
 from controller.contracts.result import Failure
 from controller.contracts.run import AttemptState, RunState
-from controller.runtime.farm import FarmSettings
 from controller.runtime.home import Home
 from controller.scheduling.device_life import Failed, ProbeWanted
 from tests.integration.test_phone_faults import running_on, set_faults, sweep
@@ -33,6 +32,7 @@ from tests.support.phone_farm import (
     LoopAgent,
     LoopFarm,
     end_server,
+    outlive_the_silent,
     serving_phones,
     wait_for_nobody,
 )
@@ -71,12 +71,9 @@ def phone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPhone]:
 
 
 @pytest.fixture
-def farm(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[LoopFarm]:
-    """One with the settings that a test may have been given."""
+def farm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopFarm]:
     wait_for_nobody(monkeypatch, tmp_path)
-    farm = LoopFarm(Home(tmp_path / "farm"), getattr(request, "param", None))
+    farm = LoopFarm(Home(tmp_path / "farm"))
     yield farm
     farm.store.close()
 
@@ -183,7 +180,6 @@ async def test_a_phone_moved_to_another_host_takes_its_run_along(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("farm", [FarmSettings(lease_ttl_s=1.0)], indirect=True)
 async def test_no_run_meets_what_a_host_that_has_fallen_silent_runs(
     homes: tuple[Home, Home],
     farm: LoopFarm,
@@ -218,6 +214,7 @@ async def test_no_run_meets_what_a_host_that_has_fallen_silent_runs(
         await shown(farm, one, phone, DeviceState.READY)
         farm.submit(wanted)
         await silent.wait()
+        await outlive_the_silent(farm, other.link)
         await other.connect(phone.address)
         await until(begun_again, "the other run has begun")
         proxy.close()
@@ -228,7 +225,6 @@ async def test_no_run_meets_what_a_host_that_has_fallen_silent_runs(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("farm", [FarmSettings(lease_ttl_s=1.0)], indirect=True)
 async def test_a_run_that_was_got_ready_does_not_begin_beside_another_host_s(
     homes: tuple[Home, Home],
     farm: LoopFarm,
@@ -262,6 +258,7 @@ async def test_a_run_that_was_got_ready_does_not_begin_beside_another_host_s(
         await shown(farm, one, phone, DeviceState.READY)
         farm.submit(sweep(f'device == "{phone.serial}"'))
         await cut.wait()
+        await outlive_the_silent(farm, other.link)
         await other.connect(phone.address)
         await until(ended, "the other's run has ended")
         (report,) = Outbox(one.folder / "outbox").pending()
