@@ -70,6 +70,8 @@ class AgentPauses:
     """Of a controller that did not answer, or that repeats itself."""
     revoked_s: float = 10.0
     """After a person has shut it out, and may let it in again."""
+    progress_s: float = 1.0
+    """Between two messages of progress of a run, however often its worker or phone tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,15 +388,20 @@ class HostAgent:
         task.add_done_callback(self._side_tasks.discard)
 
     async def _send(self, ref: AttemptRef, progress: Progress) -> None:
-        """Send a run's progress, then the newest that has come meanwhile; older ones are
-        skipped."""
+        """Send a run's progress, then after a pause the newest that has come meanwhile; older
+        ones are skipped."""
+        identity = self._parts.identity
+        message = partial(
+            RunProgress, ref=ref, agent_id=identity.id, incarnation=identity.incarnation
+        )
         following: Progress | None = progress
         try:
             while following:
                 try:
-                    await self._parts.link.progress(RunProgress(ref=ref, progress=following))
-                except (ControllerAway, StoreUnavailable):
+                    await self._parts.link.progress(message(progress=following))
+                except (ControllerAway, StoreUnavailable, AgentRevoked):
                     log.info("progress of %s not delivered", ref.run_id)
+                await asyncio.sleep(self._parts.pauses.progress_s)
                 following, self._untold[ref] = self._untold[ref], None
         finally:
             del self._untold[ref]

@@ -35,7 +35,8 @@ def handle(request: HostRequest, replies: Replies) -> None:
 def agents_facts(home: Path) -> AgentsFacts:
     """Return this host's facts; starts adb, the compiler and each installed stack once."""
     isa, stacks = read_instruction_sets(), stacks_folder(home)
-    manifests = load_catalog().stacks
+    catalog = load_catalog()
+    manifests = catalog.stacks
     statuses = tuple(status_of(stack, stacks) for stack in manifests.values())
     ready = (manifests[s.name] for s in statuses if s.ready and manifests[s.name].backend)
     return AgentsFacts(
@@ -47,6 +48,7 @@ def agents_facts(home: Path) -> AgentsFacts:
         has_amx="amx_tile" in isa.usable,
         locks=_locks(),
         namespaces_fault=_fault(choose),
+        left_out=catalog.left_out,
     )
 
 

@@ -17,7 +17,8 @@ readonly PROMETHEUS_PAGES=(
 readonly COMPILER_PACKAGE=g++
 has_compiler() {
   local compiler=("${CXX:-c++}")
-  command -v "${compiler[0]}" >/dev/null || read -ra compiler <<<"${CXX:-c++}" # with arguments
+  # With arguments, quoted as kernels/build.py reads them.
+  command -v "${compiler[0]}" >/dev/null || mapfile -t compiler < <(xargs printf '%s\n' <<<"${CXX:-c++}" 2>/dev/null)
   "${compiler[@]}" -x c++ -fopenmp -fsyntax-only /dev/null 2>/dev/null
 }
 

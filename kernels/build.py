@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -50,7 +51,8 @@ class NotBuilt(Exception):
 def build(library: Path = LIBRARY, optimisation: Sequence[str] = RELEASE) -> Path:
     """Compile the library and return its path; raises NotBuilt if that is impossible.
 
-    The compiler is $CXX, which may have arguments, else c++. Takes about 10 s on one core.
+    The compiler is $CXX, which may have arguments, quoted as in a shell, else c++. Takes about 10 s
+    on one core.
     """
     compiler = _compiler()
     with TemporaryDirectory() as folder:
@@ -108,7 +110,11 @@ def _compiler() -> list[str]:
     if platform.machine() not in ("x86_64", "AMD64"):
         raise NotBuilt(f"no kernels exist for {platform.machine()}")
     wanted = os.environ.get("CXX", "c++")
-    program, *arguments = [wanted] if shutil.which(wanted) else wanted.split() or [wanted]
+    try:
+        words = [wanted] if shutil.which(wanted) else shlex.split(wanted)
+    except ValueError as error:  # a quote without its end
+        raise NotBuilt(f"CXX is {wanted!r}, which is no command: {error}") from error
+    program, *arguments = words or [wanted]
     found = shutil.which(program)
     if found is None:
         raise NotBuilt(f"the C++ compiler {wanted} is not installed")

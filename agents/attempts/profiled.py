@@ -22,7 +22,7 @@ from agents.host.conditions import environment_of, read_conditions
 from agents.host.disturbance import speed_objections
 from agents.profiling.names import LOG, TASKS
 from agents.profiling.windows import FEW_WINDOWS
-from controller.contracts.counters import Counters
+from controller.contracts.counters import Counters, OtherMalloc
 from controller.contracts.documents import read_json
 from controller.contracts.errors import WorkerFault
 from controller.contracts.peaks import RATES, UPDATE, MeasuredPeaks, Peaks
@@ -50,6 +50,8 @@ from controller.profiles.projecting import projected, refused_told, replays_of, 
 from controller.profiles.roofs import peaks_of, raised_by, raises_told
 from controller.profiles.validity import judged, unlikely
 
+GLIBC = "glibc"
+"""The value of knob `malloc` that leaves glibc untuned."""
 _REPLAYED: TypeAdapter[list[Replayed]] = TypeAdapter(list[Replayed])
 MAX_REPLAYED_BYTES, MAX_COUNTERS_BYTES = 2**26, 2**20
 
@@ -158,10 +160,15 @@ class ProfiledRunner:
     async def _counted(
         self, spec: WorkerSpec, profile: Profile, on_progress: Callable[[Progress], None]
     ) -> Profile:
-        """Return the profile with what was counted in each phase, by a worker of its own."""
+        """Return the profile with what was counted in each phase, by a worker of its own.
+
+        Beside glibc's untuned malloc, another one is counted, too: that of the watched runs.
+        """
         done = await self._watch(spec, "counters", on_progress)
-        path = Path(done.artefacts["counters"])
-        counters = read_json(Counters, path, MAX_COUNTERS_BYTES)
+        counters = counters_of(done)
+        if spec.job.knobs.get("malloc") == GLIBC:
+            again = await self._watch(spec, "reallocated", on_progress)
+            counters = counters.model_copy(update={"other_malloc": other_malloc(done, again)})
         told = {"counters": counters, "topdown": counters.whole}
         return replace(profile, summary=profile.summary.model_copy(update=told))
 
@@ -204,8 +211,9 @@ class ProfiledRunner:
     def known_peaks(self, spec: WorkerSpec) -> Peaks | None:
         """Return the machine's peaks, or None if the job's stack is not among what is known."""
         known = self.kept.of(spec)
-        # Earlier releases measured no updates.
-        stacks = {one.stack for one in known if one.primitive is None and UPDATE in one.rates}
+        own = (one for one in known if one.primitive is None)
+        # Earlier releases measured no updates, then with arrays that large caches hold.
+        stacks = {one.stack for one in own if UPDATE in one.rates and one.rates[UPDATE].array_bytes}
         return peaks_of(known) if spec.job.stack in stacks else None
 
     async def _watch(
@@ -265,6 +273,27 @@ def with_origin(profile: Profile, spec: WorkerSpec, plain: Result, started_s: fl
     )
     summary = profile.summary.model_copy(update={"origin": origin})
     return replace(profile, summary=summary)
+
+
+def counters_of(done: Result) -> Counters:
+    """Return what a pass counted; raises as read_json does."""
+    return read_json(Counters, Path(done.artefacts["counters"]), MAX_COUNTERS_BYTES)
+
+
+def other_malloc(done: Result, again: Result) -> OtherMalloc | None:
+    """Return what steps took with another malloc than those counted; None if none is installed."""
+    mallocs = [result.environment.get("malloc") for result in (done, again)]
+    if mallocs[0] == mallocs[1]:
+        return None
+    own, other = (result.environment.get("matmul_gflops") for result in (done, again))
+    speed = other / own if isinstance(own, float) and isinstance(other, float) and own else None
+    found = counters_of(again)
+    return OtherMalloc(
+        malloc=str(mallocs[1]),
+        seconds=found.seconds,
+        speed=speed,
+        notes=found.notes,
+    )
 
 
 def with_allocators(profile: Profile, plain: Result, traced: Result) -> Profile:

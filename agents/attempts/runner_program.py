@@ -18,6 +18,7 @@ from agents.remotes.remote import (
     Remote,
     RemoteFault,
     one_line,
+    run_own,
 )
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure, Result
@@ -108,7 +109,7 @@ async def _remove(remote: Remote, folder: PurePosixPath) -> None:
 
 async def short(remote: Remote, *argv: str, stdin: bytes = b"") -> bytes:
     """Return the output of a short command around a run; raises RemoteFault, WorkerFault."""
-    done = await remote.run(argv, PREPARE_S, stdin)
+    done = await run_own(remote, argv, PREPARE_S, stdin)
     if done.exit_code != 0:
         said = (done.stderr or done.stdout).decode(errors="replace").strip()[-300:]
         message = f"{argv[0]} on the device exited with status {done.exit_code}: {said}"

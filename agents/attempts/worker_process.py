@@ -54,7 +54,7 @@ class WorkerProcess:
         except WorkerFault as fault:
             return fault.failure
         kills = oom_kills()
-        said = MessageReader(on_progress, batches.take if batches else None)
+        said = MessageReader(on_progress, batches.take if batches else None, self.max_line_bytes)
         # A pipe of our own: with asyncio's, wait() would wait for every process that inherited it.
         heard, speech = os.pipe()
         listener = asyncio.create_task(_listen(heard, said, self.max_line_bytes))
@@ -109,7 +109,7 @@ class WorkerProcess:
         """Return the worker's command and environment; raises WorkerFault."""
         worker = self.worker(spec)
         tools = read_host_tools(Path(worker[0]).parent.parent)
-        watched = spec.profile_pass in ("trace", "verbose", "replay")
+        watched = spec.profile_pass in ("trace", "verbose", "replay", "reallocated")
         knobs = while_watched(spec.job.knobs, tools) if watched else spec.job.knobs
         launch = launch_of(os.environ, knobs, spec.device, tools)
         markers = {WORKER_MARKER: self.owner, ATTEMPT_MARKER: self._attempt(spec.job.ref)}

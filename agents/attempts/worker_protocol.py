@@ -11,6 +11,8 @@ from controller.contracts.documents import DocumentRefused, checked_json
 from controller.contracts.result import Failure, Result
 from controller.contracts.wire import MESSAGE, Progress, StepBatch
 
+MESSAGE_BYTES = 2**20
+"""Largest message of a device's runner, in bytes; latencies come as files."""
 GARBLED_BYTES = 2**10
 """Bytes kept of a line that is not a message."""
 
@@ -22,6 +24,8 @@ class MessageReader:
     on_progress: Callable[[Progress], None]
     on_batch: Callable[[StepBatch], None] | None = None
     """Receives batches; if None, a StepBatch is not a valid message."""
+    most_bytes: int = MESSAGE_BYTES
+    """Largest message; a longer line is not one."""
     last: Result | Failure | None = None
     began: bool = False
     """Whether a message has come."""
@@ -31,7 +35,7 @@ class MessageReader:
     def take(self, line: bytes) -> None:
         """Parse one line."""
         try:
-            message = MESSAGE.validate_json(checked_json(line, len(line)))
+            message = MESSAGE.validate_json(checked_json(line, self.most_bytes))
         except (DocumentRefused, ValidationError):
             message = None
         self.began = self.began or message is not None

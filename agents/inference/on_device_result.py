@@ -4,6 +4,7 @@ conditions."""
 from __future__ import annotations
 
 import math
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -154,13 +155,15 @@ def times_of(path: Path) -> tuple[float, ...]:
 
 
 def _require_size(path: Path, most: int) -> None:
-    """Raise LogUnreadable for a file that is missing or larger than this, in bytes."""
+    """Raise LogUnreadable for what is no file, missing or larger than this, in bytes."""
     try:
-        size = path.stat().st_size
+        found = path.stat()
     except OSError as error:
         raise LogUnreadable(f"{path.name}: {error.strerror or error}") from error
-    if size > most:
-        raise LogUnreadable(f"{path.name}: {size} bytes, more than the limit of {most}")
+    if not stat.S_ISREG(found.st_mode):
+        raise LogUnreadable(f"{path.name}: not a regular file")
+    if found.st_size > most:
+        raise LogUnreadable(f"{path.name}: {found.st_size} bytes, more than the limit of {most}")
 
 
 def of_full_batches(latencies_s: tuple[float, ...], size: int) -> tuple[float, ...]:

@@ -21,6 +21,7 @@ from agents.remotes.remote import (
     Remote,
     RemoteFault,
     one_line,
+    run_own,
 )
 
 ASK_S: Final = 20.0
@@ -98,27 +99,17 @@ async def look(remote: Remote, runtime: Runtime, place: str) -> Look:
 
     Raises RemoteFault if the remote can't be reached, or takes no files.
     """
-    told = told_of_system(_text(await _ask(remote, ("sh", "-c", _ASK))))
+    told = told_of_system(_text(await run_own(remote, ("sh", "-c", _ASK), ASK_S)))
     if lacking := unmet(runtime.requirements, told):
         return Look(told, lacking)
     pushed = await remote.push_tree(runtime.starter)
     folder = pushed.path.parent / runtime.tree.digest
     arguments = ("benchfarm", str(pushed.path), str(folder), runtime.loader)
-    done = await _ask(remote, ("sh", "-c", _START, *arguments))
+    done = await run_own(remote, ("sh", "-c", _START, *arguments), ASK_S)
     if done.exit_code:
         raise _unable(place, done)
     told = with_start(told, _text(done))
     return Look(told, unmet(runtime.requirements, told), pushed.pushed_bytes)
-
-
-async def _ask(remote: Remote, argv: Sequence[str]) -> Completed:
-    """Run a command; a passed deadline counts as a hung device, not as the workload's fault."""
-    try:
-        return await remote.run(argv, ASK_S)
-    except RemoteFault as fault:
-        if fault.kind is FaultKind.DEADLINE:
-            raise RemoteFault(fault.place, FaultKind.HUNG, fault.message) from fault
-        raise
 
 
 def _unable(place: str, done: Completed) -> RemoteFault:

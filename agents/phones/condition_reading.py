@@ -11,7 +11,7 @@ from agents.phones.conditions import (
     thermal_facts,
 )
 from agents.remotes.adb.facts import MAX_SAID
-from agents.remotes.remote import Completed, Remote
+from agents.remotes.remote import Completed, Remote, run_own
 from controller.contracts.base import Scalar
 
 ASK_S = 15.0
@@ -21,9 +21,9 @@ async def read_conditions(
     remote: Remote, ask_s: float = ASK_S, cores: object = None
 ) -> dict[str, Scalar]:
     """Return a phone's conditions; ask_s: deadline of each command. Raises RemoteFault."""
-    battery = await remote.run(BATTERY, ask_s)
-    thermal = await remote.run(THERMAL, ask_s)
-    others = await remote.run(OTHERS, ask_s)
+    battery = await run_own(remote, BATTERY, ask_s)
+    thermal = await run_own(remote, THERMAL, ask_s)
+    others = await run_own(remote, OTHERS, ask_s)
     known = cores if isinstance(cores, int) else None
     of_battery = battery_facts(_words(battery))
     level = of_battery.get("battery_percent")

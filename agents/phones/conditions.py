@@ -42,6 +42,13 @@ done
 THERMAL_STATUS = ("NONE", "LIGHT", "MODERATE", "SEVERE", "CRITICAL", "EMERGENCY", "SHUTDOWN")
 """Android's ThrottlingSeverity, by number."""
 _WHOLE = re.compile(r"-?\d{1,15}", re.ASCII)
+_WORD = re.compile(r"[\w.-]{1,32}", re.ASCII)
+_CLOCK = re.compile(r"khz_cpu\d{1,4}", re.ASCII)
+_GOVERNOR = re.compile(r"governor_cpu\d{1,4}", re.ASCII)
+# Not \s, which takes line ends, too: endless empty lines would take quadratic time.
+_STOPPED = re.compile(r"^[ \t]*\(UPDATES STOPPED\b", re.MULTILINE)
+_OVERRIDDEN = re.compile(r"^[ \t]*IsStatusOverride: (true|false)[ \t\r]*$", re.MULTILINE)
+_STATUS = re.compile(r"^[ \t]*Thermal Status: (\d{1,9})\b", re.MULTILINE)
 _LOAD = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ", re.ASCII)
 _SENSOR = re.compile(
     r"Temperature\{mValue=(-?\d{1,9}(?:\.\d{1,9})?), mType=(-?\d{1,3}), mName=([^,{}\n]{1,64}), ",
@@ -51,28 +58,44 @@ _NO_TEMPERATURE: Final = frozenset({"6", "7", "8"})
 """Types of sensors in volt, ampere and percent (android.hardware.thermal TemperatureType)."""
 MAX_SENSORS: Final = 64
 """Most temperatures of one device, each of which is a fact and a series; a phone has fewer."""
+MAX_CLOCKS: Final = 256
+"""Most cores of one device whose frequency is a fact."""
+MAX_GOVERNORS: Final = 8
+"""Most different governors of one device; with more, they are not known."""
 
 
 def battery_facts(dumpsys: str) -> dict[str, Scalar]:
-    """Parse `dumpsys battery`; facts that the phone doesn't report are left out."""
+    """Parse `dumpsys battery`; facts that the phone doesn't report are left out.
+
+    `dumpsys battery set` and `unplug` replace what the battery says until `dumpsys battery reset`
+    (AOSP BatteryService): `battery_overridden`.
+    """
     pairs = (line.partition(":") for line in dumpsys.splitlines())
     said = {key.strip(): value.strip() for key, _, value in pairs}
     facts: dict[str, Scalar] = {}
     if _WHOLE.fullmatch(said.get("level", "")):
         facts["battery_percent"] = int(said["level"])
     if _WHOLE.fullmatch(said.get("temperature", "")):
-        facts["battery_celsius"] = int(said["temperature"]) / 10
+        facts |= hottest([("battery_celsius", int(said["temperature"]) / 10)])
     # AC, USB, Wireless, Dock: the sources that this phone has.
     powered = [value for key, value in said.items() if key.endswith(" powered")]
     if powered:
         facts["charging"] = "true" in powered
+    if facts:
+        facts["battery_overridden"] = _STOPPED.search(dumpsys) is not None
     return facts
 
 
 def thermal_facts(dumpsys: str) -> dict[str, Scalar]:
-    """Parse `dumpsys thermalservice`: status and present temperatures; old phones report none."""
+    """Parse `dumpsys thermalservice`: status and present temperatures; old phones report none.
+
+    `cmd thermalservice override-status` replaces the status until `cmd thermalservice reset` (AOSP
+    ThermalManagerService): `thermal_overridden`.
+    """
     facts: dict[str, Scalar] = {}
-    number = re.search(r"^\s*Thermal Status: (\d{1,9})\b", dumpsys, re.MULTILINE)
+    if overridden := _OVERRIDDEN.search(dumpsys):
+        facts["thermal_overridden"] = overridden[1] == "true"
+    number = _STATUS.search(dumpsys)
     if number and (status := status_named(int(number[1]))):
         facts["thermal_status"] = status
     current = dumpsys.partition("Current temperatures from HAL:")[2] or dumpsys
@@ -115,15 +138,18 @@ def other_facts(text: str, cores: int | None, percent: float | None = None) -> d
         facts["load"] = float(load[1])
     whole = {"current_ua": "battery_current_ua", "charge_uah": "battery_charge_uah"}
     whole |= {"memory_kb": "memory_available_kb", "screen_brightness": "screen_brightness"}
-    whole |= {name: name for name in said if name.startswith("khz_cpu")}
+    whole |= {name: name for name in list(filter(_CLOCK.fullmatch, said))[:MAX_CLOCKS]}
     for name, fact in whole.items():
         if _WHOLE.fullmatch(said.get(name, "")) and _fits(fact, int(said[name]), percent):
             facts[fact] = int(said[name])
     for name in ("airplane_mode", "root"):
         if said.get(name) in ("0", "1"):
             facts[name] = said[name] == "1"
-    facts |= {name: said[name] for name in ("screen", "selinux") if name in said}
-    if governors := {value for name, value in said.items() if name.startswith("governor_")}:
+    for name in ("screen", "selinux"):
+        if _WORD.fullmatch(said.get(name, "")):
+            facts[name] = said[name]
+    governors = {said[name] for name in filter(_GOVERNOR.fullmatch, said)}
+    if 0 < len(governors) <= MAX_GOVERNORS and all(map(_WORD.fullmatch, governors)):
         facts["governor"] = " ".join(sorted(governors))
     return facts
 

@@ -34,6 +34,8 @@ OLDEST_SDK: Final = 21
 """Android 5: the oldest release on which the bundle has run."""
 
 REMEDIES: Final[tuple[tuple[str, str], ...]] = (
+    ("battery are overridden", "Run `adb shell dumpsys battery reset`."),
+    ("thermal status is overridden", "Run `adb shell cmd thermalservice reset`."),
     ("it is not charging", "Charge it."),
     ("charging", "Run `adb tcpip 5555`, unplug it, then run `benchfarm phone connect HOST`."),
     ("% is below", "Charge it first."),

@@ -52,6 +52,11 @@ def _hopeless(policy: Policy, facts: Facts) -> Iterator[str]:
 
 
 def _settings(policy: Policy, facts: Facts) -> Iterator[str]:
+    # Readings that somebody has set say nothing of the phone.
+    if policy.judges and facts.get("battery_overridden") is True:
+        yield "the readings of the battery are overridden"
+    if policy.judges and facts.get("thermal_overridden") is True:
+        yield "the thermal status is overridden"
     if facts.get("charging") is True and not policy.may_charge:
         yield "the phone is charging"
     if policy.airplane_mode and facts.get("airplane_mode") is False:

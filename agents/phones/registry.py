@@ -40,7 +40,8 @@ class PhoneRegistry:
     """The connected phones of one agent."""
 
     uses: Path
-    """Folder with a lock file for each phone that a run or a probe uses, for other processes."""
+    """Folder with a lock file for each phone, held by a run, a probe, a cleanup, or a command of
+    `benchfarm phone` in another process."""
     here: dict[str, Phone] = field(default_factory=dict)
     """Device id → phone; unlike the serial, the id survives a change of port or cable."""
     _locks: defaultdict[str, asyncio.Lock] = field(
@@ -61,10 +62,15 @@ class PhoneRegistry:
     @asynccontextmanager
     async def used(self, device_id: str) -> AsyncIterator[None]:
         """Lock a phone while a run or a probe uses it; `benchfarm phone clean` checks this lock."""
-        async with self.alone(device_id):
-            self.uses.mkdir(parents=True, exist_ok=True)
-            async with exclusive(self.uses / device_id):
-                yield
+        async with self.alone(device_id), self._without_commands(device_id):
+            yield
+
+    @asynccontextmanager
+    async def _without_commands(self, device_id: str) -> AsyncIterator[None]:
+        """Keep the commands of `benchfarm phone` off a phone, and wait for one that uses it."""
+        self.uses.mkdir(parents=True, exist_ok=True)
+        async with exclusive(self.uses / device_id):
+            yield
 
     async def claim(self, device_id: str, remote: AdbRemote) -> None:
         """End what another host's run left on a phone, and remove its files; called when a run
@@ -113,7 +119,9 @@ class PhoneRegistry:
         async with nullcontext() if kept else self.alone(phone.device.id):
             if self._is_here(phone):
                 return
-            if ended := await phone.remote.clean():
+            async with self._without_commands(phone.device.id):
+                ended = await phone.remote.clean()
+            if ended:
                 log.warning("%s: ended %d programs of an earlier run", phone.serial, ended)
             if self._losing:
                 raise RemoteFault(phone.serial, FaultKind.ADB_SERVER, "adb is being restarted")

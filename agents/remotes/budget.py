@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
 from agents.remotes.remote import FaultKind, RemoteFault
@@ -22,13 +22,17 @@ class Budget:
     """See RemoteFault."""
     bytes_left: int = PULL_BYTES
     files_left: int = PULL_FILES
+    _most: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._most = f"{self.bytes_left} bytes or {self.files_left} files"
 
     def spend(self, *, size: int = 0, files: int = 0) -> None:
         """Subtract what has come; raises RemoteFault when it is too much."""
         self.bytes_left -= size
         self.files_left -= files
         if min(self.bytes_left, self.files_left) < 0:
-            self._refuse(f"cannot pull more than {PULL_BYTES} bytes or {PULL_FILES} files")
+            self._refuse(f"cannot pull more than {self._most}")
 
     def require_depth(self, depth: int, folder: str) -> None:
         """Raise RemoteFault for a folder that is nested too deep."""

@@ -243,10 +243,11 @@ class LocalRemote(RunsPrograms[LocalPrograms]):
             pushed = await asyncio.to_thread(self._push, tree, path)
         return Pushed(PurePosixPath(path), pushed)
 
-    async def pull(self, source: PurePosixPath, target: Path) -> None:
-        """See Remote.pull; links are followed, a folder is merged into what is there."""
+    async def pull(self, source: PurePosixPath, target: Path, budget: Budget | None = None) -> None:
+        """See Remote.pull and Examined.pull; links to files of it are followed, a folder is merged
+        into what is there."""
         with self._named():
-            await copy_tree(Path(source), target, Budget(self.programs.place))
+            await copy_tree(Path(source), target, budget or Budget(self.programs.place))
 
     async def clean(self) -> int:
         """See Remote.clean; does nothing while something of this agent runs."""

@@ -69,19 +69,28 @@ class RemoteFault(BenchfarmError):
     """An adb serial, a host's name, or the address of an adb server."""
     kind: FaultKind
     message: str
+    blamed: Blame | None = None
+    """Who is to blame; None: as the kind says."""
 
     def __post_init__(self) -> None:
         self.message = one_line(self.message, MESSAGE_CHARACTERS)
 
     @property
     def blame(self) -> Blame:
-        """Who is to blame: the device, unless the kind says otherwise."""
+        """Who is to blame: the device, unless `blamed` or the kind says otherwise."""
+        if self.blamed is not None:
+            return self.blamed
         if self.kind in _WORKLOAD:
             return Blame.WORKLOAD
         return Blame.HARNESS if self.kind in _HARNESS else Blame.DEVICE
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message}"
+
+
+def malformed(place: str, message: str) -> RemoteFault:
+    """Return the fault of a device whose answer is malformed, rather than an adb server's."""
+    return RemoteFault(place, FaultKind.PROTOCOL, message, Blame.DEVICE)
 
 
 def one_line(text: str, most: int = MAX_CHARACTERS) -> str:
@@ -194,3 +203,20 @@ class Remote(Protocol):
         the number of processes.
         """
         ...
+
+
+async def run_own(
+    remote: Remote, argv: Sequence[str], deadline_s: float, stdin: bytes = b""
+) -> Completed:
+    """Run a command of benchfarm's own; raises RemoteFault.
+
+    The device is to blame if it takes too long or prints too much, since no workload runs.
+    """
+    try:
+        return await remote.run(argv, deadline_s, stdin)
+    except RemoteFault as fault:
+        if fault.kind is FaultKind.DEADLINE:
+            raise RemoteFault(fault.place, FaultKind.HUNG, fault.message) from fault
+        if fault.kind is FaultKind.TOO_MUCH_OUTPUT:
+            raise malformed(fault.place, fault.message) from fault
+        raise

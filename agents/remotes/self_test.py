@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from agents.remotes.adb.refusals import fault_of_refusal
+from agents.remotes.budget import Budget
 from agents.remotes.remote import RUNS, FaultKind, Remote, RemoteFault
 
 BYTES = 4 << 20
@@ -29,6 +30,10 @@ print a path in every shell, such as busybox's."""
 
 class Examined(Remote, Protocol):
     """A remote with a self-test."""
+
+    async def pull(self, source: PurePosixPath, target: Path, budget: Budget | None = None) -> None:
+        """See Remote.pull; budget: what it may bring, if less than usual."""
+        ...
 
     async def free_bytes(self) -> int:
         """Return the free bytes of its storage; raises RemoteFault."""
@@ -62,17 +67,18 @@ async def _write_and_run(
     if done.exit_code:
         words = (done.stderr or done.stdout).decode(errors="replace")
         raise fault_of_refusal(place, f"cannot write and run a program: {words}")
-    if done.stdout.split()[:1] != [hashlib.sha256(data).hexdigest().encode()]:
+    checksum = hashlib.sha256(data).hexdigest().encode()
+    if done.stdout[: 2 * len(checksum)].split()[:1] != [checksum]:
         raise RemoteFault(
             place, FaultKind.CORRUPT, "a file that was written has another checksum there"
         )
 
 
-async def _read_back(remote: Remote, own: PurePosixPath, place: str, data: bytes) -> None:
+async def _read_back(remote: Examined, own: PurePosixPath, place: str, data: bytes) -> None:
     with tempfile.TemporaryDirectory() as here:
         copy = Path(here) / "data"
-        await remote.pull(own / "data", copy)
-        if copy.read_bytes() != data:
+        await remote.pull(own / "data", copy, Budget(place, len(data)))
+        if not copy.is_file() or copy.read_bytes() != data:
             raise RemoteFault(
                 place, FaultKind.CORRUPT, "a file that was written reads back differently"
             )

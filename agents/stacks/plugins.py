@@ -27,7 +27,7 @@ def plugin_folders(needed: Iterable[Plugin]) -> dict[str, list[str]]:
     for package, plugin in wanted.items():
         one = there.get(package)
         if one is None or one.plugin.recorded != plugin.recorded:
-            unused = [o.said for o in left_out if o.plugin.split(" ")[0] == plugin.distribution]
+            unused = [o.said for o in left_out if o.name == plugin.distribution]
             seen = " ".join(unused) or "it is not installed"
             if one:
                 seen = f"it has {one.plugin.recorded}"

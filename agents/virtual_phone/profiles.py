@@ -58,7 +58,7 @@ class Profile(Contract):
     battery_zone: str
     """The thermal zone with the battery's temperature."""
     properties: dict[str, str] = {}
-    """Further Android properties, or replacements."""
+    """Further Android properties, or replacements; see `properties_of`."""
     faults: tuple[Fault, ...] = ()
     """Faults from the start, besides those given at its start."""
     settings: dict[str, str] = {}

@@ -25,13 +25,14 @@ def properties_of(
     *,
     locked: bool,
 ) -> dict[str, str]:
-    """Return all properties; the ABI is that of its programs, emulated or not."""
+    """Return all properties; the ABI is that of its programs, emulated or not.
+
+    A profile replaces any of them but those that say what the phone is.
+    """
     abi = profile.abi or ABIS.get(platform.machine(), platform.machine())
     build = f"benchfarm-virtual-{profile.api_level}"
     name = f"{profile.manufacturer.lower()}/{profile.device}/{profile.device}"
     usual = {
-        VIRTUAL: "1",
-        HOST_CORES: ",".join(map(str, sorted(cores))),
         "ro.serialno": serial,
         "ro.boot.serialno": serial,
         "ro.product.manufacturer": profile.manufacturer,
@@ -58,7 +59,8 @@ def properties_of(
         "sys.boot_completed": "1",
     }
     emulated = {EMULATED: emulator.words} if emulator else {}
-    return usual | emulated | profile.properties
+    marks = {VIRTUAL: "1", HOST_CORES: ",".join(map(str, sorted(cores))), **emulated}
+    return usual | profile.properties | marks
 
 
 def banner(properties: dict[str, str], features: tuple[str, ...]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 from typing import Final
 
 from controller.api.answers import (
@@ -25,7 +26,9 @@ from controller.runtime.health import trouble_of, why_away
 from controller.runtime.stored_files import stored_files_now
 from controller.runtime.waiting import held_up_now
 
-PLACE_OF_TRY: Final = (float, float, str, int)
+PLACE_OF_ENTRY: Final = (float, str, int)
+PLACE_OF_ENDED: Final = (float, str, int)
+PLACE_OF_TRY: Final = (float, *PLACE_OF_ENDED)
 SEE_DEVICES: Final = "GET /api/v1/devices lists all."
 
 
@@ -59,13 +62,11 @@ def history(farm: Reading, asked: PageQuery, ids: Ids) -> HistoryPage:
     known = [*farm.store.fleet()[1], *farm.store.forgotten()]
     if all(each.device.id != device_id for each in known):
         raise unknown("device", device_id, SEE_DEVICES)
-    # Entries of one moment are told apart by their places: a history only grows at its end.
-    placed = dict(enumerate(farm.store.history(device_id)))
-    places, following = page_of(
-        *(placed, lambda place: (place,), (int,), asked),
-        size=lambda place: len(placed[place].model_dump_json()),
+    items, following = page_of(
+        *(farm.store.placed_history(device_id), itemgetter(0), PLACE_OF_ENTRY, asked),
+        size=lambda one: json_bytes(one[1]),
     )
-    return HistoryPage(items=tuple(placed[place] for place in places), next=following)
+    return HistoryPage(items=tuple(entry for _, entry in items), next=following)
 
 
 def registered(farm: Reading, asked: RegisteredQuery, _: Ids) -> RegisteredDevicePage:
@@ -84,9 +85,11 @@ def sweep_annotations(farm: Reading, asked: PageQuery, _: Ids) -> AnnotationPage
 
 def spent(farm: Reading, asked: SpentQuery, _: Ids) -> SpentPage:
     """Return the device time of each attempt that ended since a time, oldest first."""
-    placed = dict(enumerate(farm.store.spent(asked.since)))
-    places, following = page_of(placed, lambda place: (place,), (int,), asked, size=lambda _: 0)
-    return SpentPage(items=tuple(placed[place] for place in places), next=following)
+    items, following = page_of(
+        *(farm.store.placed_spent(asked.since), itemgetter(0), PLACE_OF_ENDED, asked),
+        size=lambda one: json_bytes(one[1]),
+    )
+    return SpentPage(items=tuple(spent for _, spent in items), next=following)
 
 
 def took(farm: Reading, asked: TookQuery, _: Ids) -> TookPage:

@@ -63,8 +63,8 @@ class Guard:
                 return self._refused(request, problem_of(error))
             except web.HTTPException as error:
                 return self._refusal(request, *problem_of_aiohttp(request, error))
-            except Exception:
-                log.exception("%s %s failed", request.method, request.path[:LONGEST])
+            except Exception:  # noqa: BLE001 - the boundary: every fault is logged
+                self._log.exception("%s %s failed", request.method, request.path[:LONGEST])
                 fault = problem(500, "the server has a fault", "See the server's log.")
                 return self._refusal(request, fault)
 

@@ -18,6 +18,9 @@ OF_STRANGERS: Final = Rate(per_s=1.0, burst=20)
 """Refused tokens from one address."""
 END_S: Final = 5.0
 """For so long, requests under way are waited for when the server ends."""
+STREAMS: Final = 24
+"""Streams of events at once; the controller sends more than these to one user, such as the API."""
+STREAMS_OF_USER: Final = 8
 MAX_BODY_BYTES: Final = 2**18
 BODY_TIMEOUT_S: Final = 30.0
 
@@ -39,5 +42,7 @@ class ApiOptions:
     front: Front | None = None
     """Pages that are served, too, beside the API."""
     send_s: float = SEND_S
+    streams: int = STREAMS
+    streams_of_user: int = STREAMS_OF_USER
     clock: Callable[[], float] = time.monotonic
     """Seconds; never steps back."""

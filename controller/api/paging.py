@@ -107,9 +107,11 @@ def _decoded(cursor: str) -> Sequence[Part]:
 def _is_part(value: object, kind: type[Part]) -> bool:
     if type(value) is not kind:  # true is no number here
         return False
+    if isinstance(value, str):
+        return value == value.encode(errors="replace").decode()  # SQLite takes only UTF-8
     if isinstance(value, int):
         return abs(value) < LARGEST
-    return not isinstance(value, float) or math.isfinite(value)
+    return math.isfinite(value)
 
 
 def _refused(seen: str) -> InvalidRequest:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from controller.contracts.base import Contract
@@ -117,6 +119,15 @@ _STATUSES: Final[tuple[tuple[type[BenchfarmError], int], ...]] = (
 """Each error's status; of any other UserError, 422."""
 
 
+@contextmanager
+def own_fault() -> Iterator[None]:
+    """Raise HomeUnusable for a UserError: a fault of the head, which no parameter can mend."""
+    try:
+        yield
+    except UserError as error:
+        raise HomeUnusable(error.tried, error.seen, error.remedy) from error
+
+
 def type_of(status: int) -> str:
     """Return the type of the problems of a status that TYPES has."""
     return f"{URN}{TYPES[status]}"
@@ -136,9 +147,12 @@ def problem(status: int, detail: str, remedy: str = "") -> Problem:
 def problem_of(error: UserError | StoreUnavailable) -> Problem:
     """Return the problem that an error is for the caller; it names no file of the head."""
     status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 422)
-    if isinstance(error, StoreUnavailable | HomeUnusable):
+    if isinstance(error, StoreUnavailable):
         remedy = "Ask the administrator to run `benchfarm store check` on the head."
         return problem(status, "cannot read the head's store", remedy)
+    if isinstance(error, HomeUnusable):
+        remedy = "Ask the administrator to look into the log of the API on the head."
+        return problem(status, "cannot read the head's files", remedy)
     if isinstance(error, MaybeDone):
         detail = "the controller did not answer; it may have done what was asked"
         return problem(status, detail, error.remedy)

@@ -129,7 +129,7 @@ def results(farm: Reading, asked: ResultQuery, _: Ids) -> ResultPage:
     """Return results that the filters keep; raises StoreDamaged."""
     request = PageRequest(
         size=asked.limit,
-        after=result_place(asked),
+        after=outcome_place(asked),
         by_start=asked.sort.endswith("started"),
         descending=asked.sort.startswith("-"),
     )
@@ -149,8 +149,8 @@ def _shown(
     return page, bare
 
 
-def result_place(asked: PageQuery) -> Place | None:
-    """Return the place that the cursor of a list of results holds; raises InvalidRequest."""
+def outcome_place(asked: PageQuery) -> Place | None:
+    """Return the place that the cursor of a list of outcomes holds; raises InvalidRequest."""
     after = place_of(asked, (int, float))
     return None if after is None else _place(after)
 

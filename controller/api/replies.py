@@ -25,10 +25,16 @@ def tagged(request: web.Request, body: bytes) -> web.Response:
     headers = {**SAFE, "ETag": tag}
     if is_known(request.headers.getall("If-None-Match", []), tag):
         return web.Response(status=304, headers=headers)
-    # In pieces if it is large: over TLS, a single write of all is taken at once, however slowly it
-    # is read, and the rest is lost when the connection is closed as idle.
-    sent = BytesIO(body) if len(body) > PIECE_BYTES else body
-    return web.Response(body=sent, content_type="application/json", headers=headers)
+    return web.Response(body=in_pieces(body), content_type="application/json", headers=headers)
+
+
+def in_pieces(body: bytes) -> bytes | BytesIO:
+    """Return the body of an answer so that it is sent in pieces if it is large.
+
+    Over TLS, a single write of all is taken at once, however slowly it is read, and the rest is
+    lost when the connection is closed as idle.
+    """
+    return BytesIO(body) if len(body) > PIECE_BYTES else body
 
 
 def etag_of(body: bytes) -> str:

@@ -32,6 +32,8 @@ class ReadRoute(Generic[Query]):
     work: Callable[[Reading, Query, Ids], Contract]
     statuses: tuple[int, ...] = ()
     """Of problems, beside those of every route."""
+    asks_controller: bool = False
+    """Whether it waits for the controller, which may be stuck."""
 
 
 @dataclass(frozen=True, slots=True)

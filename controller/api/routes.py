@@ -134,10 +134,12 @@ READS: Final[tuple[ReadRoute[Any], ...]] = (
     ReadRoute(
         *("/farm", "showFarm", "Show whether the farm works, and which runs are held up."),
         *(NoQuery, FarmNow, farm_reads.farm_now),
+        asks_controller=True,
     ),
     ReadRoute(
         *("/files", "showFiles", "Show which model files the online hosts have."),
         *(NoQuery, StoredFiles, farm_reads.stored_files),
+        asks_controller=True,
     ),
     ReadRoute(
         *("/spent", "listSpent", "List the device time of ended attempts, by user."),

@@ -19,11 +19,11 @@ from controller.api.problems import RangeBeyond, problem_of
 from controller.api.queries import NoQuery, parse
 from controller.api.ranges import Span, cut, span_of
 from controller.api.reads import Ids, Reading, record_of, unknown
-from controller.api.replies import SAFE, asked_range, is_known, refusal, tagged
+from controller.api.replies import SAFE, asked_range, in_pieces, is_known, refusal, tagged
 from controller.api.route_kinds import Export, ExportRoute, ReadRoute, WriteRoute
 from controller.api.routes import BINARY, CONTENT, DESCRIPTION, EVENTS, EXPORTS, READS, WRITES
 from controller.api.source import Source, Threads
-from controller.api.streams import send_events, send_export, send_pieces
+from controller.api.streams import Watchers, send_events, send_export, send_pieces
 from controller.contracts.base import Contract
 from controller.contracts.errors import UserError
 from controller.metrics.web_server import WebServer, listen, serve
@@ -96,6 +96,7 @@ class _Server:
         self._threads = threads
         self._guard = guard
         self._options = options
+        self._watchers = Watchers(options.streams, options.streams_of_user)
         self._description = described(version)
 
     # --- controller.api.front.Backing ----------------------------------------------------------
@@ -121,10 +122,11 @@ class _Server:
 
     def reading(self, route: ReadRoute[Any]) -> Handler:
         """Return the handler of a GET route."""
+        in_turn = self._threads.ask if route.asks_controller else self._threads.read
 
         async def handle(request: web.Request) -> web.StreamResponse:
             asked = parse(route.query, list(request.query.items()))
-            body = await self._threads.read(self._read, route, asked, dict(request.match_info))
+            body = await in_turn(self._read, route, asked, dict(request.match_info))
             return tagged(request, body)
 
         return handle
@@ -141,7 +143,7 @@ class _Server:
                 body = await read_body(route.body, request, self._options.body_timeout_s)
             ids = dict(request.match_info)
             made = await self._threads.write(self._write, route, caller, body, ids)
-            return web.Response(body=made, content_type="application/json", headers=SAFE)
+            return web.Response(body=in_pieces(made), content_type="application/json", headers=SAFE)
 
         return handle
 
@@ -165,7 +167,10 @@ class _Server:
         async def require_valid() -> None:
             await self._threads.read(self._guard.holder, said)
 
-        return await send_events(request, self._home, sweep_id, require_valid)
+        with self._watchers.watching(request, request[CALLER].name):
+            return await send_events(
+                *(request, self._home, sweep_id, require_valid, self._options.send_s)
+            )
 
     async def content(self, request: web.Request) -> web.StreamResponse:
         """Answer with the content of an artefact, or with a range of it; its ETag is its SHA-256.

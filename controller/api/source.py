@@ -18,7 +18,11 @@ from controller.store.sqlite import SqliteStore
 AT_ONCE: Final = 4
 """Requests that read the store at the same time; others wait for their turn."""
 WRITES_AT_ONCE: Final = 2
-"""Requests that ask the controller at the same time: if it is stuck, readers are not held up."""
+"""Requests that have the controller do something at the same time: if it is stuck, readers are not
+held up."""
+QUESTIONS_AT_ONCE: Final = 2
+"""Requests that only ask the controller: they hold up neither readers nor those that write, which
+wait longer for a stuck one."""
 
 
 class Source:
@@ -66,6 +70,7 @@ class Threads:
     def __init__(self) -> None:
         self._reading = asyncio.Semaphore(AT_ONCE)
         self._writing = asyncio.Semaphore(WRITES_AT_ONCE)
+        self._asking = asyncio.Semaphore(QUESTIONS_AT_ONCE)
 
     async def read(self, work: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401
         """Return what comes of reading the store."""
@@ -73,6 +78,11 @@ class Threads:
             return await asyncio.to_thread(work, *given)
 
     async def write(self, work: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401
-        """Return what comes of asking the controller."""
+        """Return what comes of having the controller do something."""
         async with self._writing:
+            return await asyncio.to_thread(work, *given)
+
+    async def ask(self, work: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401
+        """Return what comes of reading what the controller alone knows."""
+        async with self._asking:
             return await asyncio.to_thread(work, *given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -12,10 +12,12 @@ import httpx
 from aiohttp import web
 from pydantic import ValidationError
 
+from controller.api.problems import own_fault
+from controller.api.replies import PIECE_BYTES
 from controller.api.route_kinds import TOTAL, Export
 from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import FarmUnavailable, OverQuota, UserError
-from controller.metrics.web_server import TooManyRequests
+from controller.metrics.web_server import TooManyRequests, drop_unread
 from controller.platform.peers import check_peer_async
 from controller.runtime.client import QUIET_S
 from controller.runtime.home import Home
@@ -46,7 +48,10 @@ async def send_pieces(
     send_s: float,
 ) -> web.StreamResponse:
     """Send an answer piece by piece; the connection is cut if it cannot be read on, or if a piece
-    is not taken within send_s seconds."""
+    is not taken within send_s seconds.
+
+    A piece is sent in parts, see `in_pieces`.
+    """
     first = await in_turn(next, pieces, b"")
     try:
         async with asyncio.timeout(send_s):
@@ -54,10 +59,13 @@ async def send_pieces(
         piece: bytes | None = first
         while piece is not None:
             async with asyncio.timeout(send_s):
-                await response.write(piece)
+                for start in range(0, len(piece), PIECE_BYTES):
+                    await response.write(piece[start : start + PIECE_BYTES])
             piece = await in_turn(next, pieces, None)
     except ConnectionError:
         return response  # the caller has left
+    except TimeoutError:
+        drop_unread(request)
     except Exception:
         if request.transport:  # a whole answer must not be taken for what was sent so far
             request.transport.abort()
@@ -65,16 +73,43 @@ async def send_pieces(
     return response
 
 
+class Watchers:
+    """Who watches sweeps now: nobody takes all the streams that the controller has for the API."""
+
+    def __init__(self, most: int, most_of_user: int) -> None:
+        self._most = most
+        self._most_of_user = most_of_user
+        self._watching: list[tuple[web.Request, str]] = []
+
+    @contextmanager
+    def watching(self, request: web.Request, user: str) -> Iterator[None]:
+        """Count a stream while it is sent; raises TooManyRequests."""
+        # Who has left is noticed only at the next event.
+        users = [other for one, other in self._watching if one.transport]
+        tried, remedy = "watch the sweep", "End another watch first, or repeat it later."
+        if users.count(user) >= self._most_of_user:
+            raise TooManyRequests(tried, f"{user} watches {self._most_of_user} already", remedy)
+        if len(users) >= self._most:
+            raise TooManyRequests(tried, f"{self._most} are watched already", remedy)
+        self._watching.append((request, user))
+        try:
+            yield
+        finally:
+            self._watching.remove((request, user))
+
+
 async def send_events(
     request: web.Request,
     home: Home,
     sweep_id: str,
     require_valid: Callable[[], Awaitable[None]],
+    send_s: float,
 ) -> web.StreamResponse:
     """Send a sweep's events, as the controller tells of them, until the caller leaves.
 
     require_valid: raises if the token of the caller is no longer valid. Ends when the controller
-    goes away. Raises FarmUnavailable, and the controller's UserError.
+    goes away, or if an event is not taken within send_s seconds. Raises FarmUnavailable,
+    HomeUnusable, and the controller's UserError.
     """
     response = web.StreamResponse(headers=HEADERS)
     response.content_type = "text/event-stream"
@@ -88,9 +123,12 @@ async def send_events(
                     await require_valid()
                     checked = clock()
                 event = f"event: run\ndata: {line}\n\n" if line else ": nothing new\n\n"
-                await response.write(event.encode())
+                async with asyncio.timeout(send_s):
+                    await response.write(event.encode())
         except (ConnectionError, httpx.TransportError):
             return response  # one of the two has left: the caller asks again
+        except TimeoutError:
+            drop_unread(request)
         except Exception:
             if request.transport:
                 request.transport.abort()
@@ -146,8 +184,10 @@ async def _refusal(response: httpx.Response, tried: str) -> UserError:
 
 
 def _headers(home: Home) -> Mapping[str, str]:
-    """Whoever may read may watch every sweep, so the farm's own token asks."""
-    return {
-        "Authorization": f"Bearer {home.read_token(home.api_token)}",
-        "Accept-Encoding": "identity",
-    }
+    """Whoever may read may watch every sweep, so the farm's own token asks.
+
+    Raises HomeUnusable if it cannot be read.
+    """
+    with own_fault():
+        token = home.read_token(home.api_token)
+    return {"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"}

@@ -70,7 +70,8 @@ def drain_lines(found: ChangedDrain) -> Iterator[str]:
         yield f"it is offline; when it is back, its devices take no runs {again}"
     for run in now.running:
         began = utc_minute(run.since)
-        yield f"run {run.run_id} of {run.user} on {run.device_name}, since {began}, will finish"
+        device = f"{run.device_name}{run.likeness}"
+        yield f"run {run.run_id} of {run.user} on {device}, since {began}, will finish"
     if not now.running:
         yield "nothing runs on it"
     if found.waiting:

@@ -89,6 +89,7 @@ def knobs_of(given: Sequence[str]) -> dict[str, Scalar]:
 def _scenario(catalog: Catalog, workload: str, scenario: str | None) -> str:
     known = catalog.workloads.get(workload)
     if known is None:
+        catalog.require_read(workload)
         names = ", ".join(sorted(catalog.workloads))
         none = "there is no such workload"
         raise UserError(f"use --workload {workload!r}", none, f"Known: {names}.")

@@ -14,6 +14,7 @@ from controller.contracts.sweep import PairedComparison, Stopping, Sweep
 from controller.platform.terminal import say
 from controller.reports.comparison import Comparison, compare_pairs
 from controller.reports.result_selection import Wanted
+from controller.reports.sides import with_omitted
 from controller.reports.time_plan import Expected, expected_of, plan_text
 from controller.scheduling.expansion import cells_of
 
@@ -53,7 +54,7 @@ def run_comparison(
     check_comparison(catalog, wanted, stopping)  # complain before asking the farm
     client = farm_client()
     sweep_id = client.submit(_sweep(wanted, stopping), again=True).sweep_id
-    say(plan_text(stopping.time_limit_s, _expected(wanted)), err=quiet)
+    say(plan_text(stopping.time_limit_s, _expected(wanted, catalog)), err=quiet)
     try:
         show_sweep(client, sweep_id, console(stderr=quiet))
     except KeyboardInterrupt:
@@ -63,12 +64,13 @@ def run_comparison(
     return _outcome(sweep_id)
 
 
-def _expected(wanted: Wanted) -> Expected | None:
+def _expected(wanted: Wanted, catalog: Catalog) -> Expected | None:
     """Return how long the newest comparison of the same sides took, if one is stored."""
     with reading() as store:
         named = [record.sweep_id for record in store.sweeps() if record.sweep.name == NAME]
         newest = named[: -LOOKED_AT - 1 : -1]
-        return expected_of((r for name in newest for r in store.results(name)), wanted)
+        stored = (result for name in newest for result in store.results(name))
+        return expected_of((with_omitted(result, catalog) for result in stored), wanted)
 
 
 def _sweep(wanted: Wanted, stopping: Stopping) -> Sweep:
@@ -94,5 +96,6 @@ def _outcome(sweep_id: str) -> ComparisonRun:
         last = f"nothing was compared; see: benchfarm sweep status {sweep_id}"
         return ComparisonRun(sweep_id, None, (*told, last))
     catalog = load_catalog()
-    metric = catalog.scenarios[compared[0].scenario].metric
-    return ComparisonRun(sweep_id, compare_pairs(compared, metric, catalog))
+    whole = [with_omitted(result, catalog) for result in compared]
+    metric = catalog.scenarios[whole[0].scenario].metric
+    return ComparisonRun(sweep_id, compare_pairs(whole, metric, catalog))

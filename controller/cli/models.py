@@ -10,6 +10,8 @@ from rich.table import Table
 
 from controller.cli import models_fetch
 from controller.cli.common import Json, show_json, show_table
+from controller.cli.plugins_view import warn_of_left_out
+from controller.contracts.catalog import load_catalog
 from controller.contracts.models import Added, ModelStatus, SetName, SetRequest
 from controller.platform.terminal import say
 from controller.runtime.models import add_to_models, model_statuses, prepare_set
@@ -21,6 +23,7 @@ app.command()(models_fetch.fetch)
 @app.command("list")
 def list_models(json: Json = False) -> None:
     """List models and data sets, and which are in the store."""
+    warn_of_left_out(load_catalog())
     _show(model_statuses("list"), json)
 
 

@@ -26,6 +26,8 @@ from controller.runtime.models import fetch_models
 
 OUTCOMES: Final = frozenset({"there", "added", "manual", "failed"})
 """States after which a file has no other."""
+UNDER_WAY: Final = frozenset({"checking", "loading"})
+"""States that are told again and again, with the bytes that are done."""
 
 
 def fetch(
@@ -99,13 +101,14 @@ def show_outcomes(events: Iterable[FetchEvent]) -> None:
 
 
 def show_events(events: Iterable[FetchEvent], shown: Console) -> None:
-    """Show what becomes of files: a bar for the one that is loading, a line for all else.
+    """Show what becomes of files: a bar for the one that is read or loading, a line for all else.
 
     A single failure is the error that ends the events, and has no line of its own.
     """
     failed: list[FetchEvent] = []
     try:
-        _show_progress(_without_failed(events, failed), shown)
+        others = _without_failed(events, failed)
+        _show_bars(others, shown) if shown.is_terminal else _show_lines(others)
     finally:
         for event in failed if len(failed) > 1 else ():
             _say(event)
@@ -119,14 +122,15 @@ def _without_failed(events: Iterable[FetchEvent], failed: list[FetchEvent]) -> I
             yield event
 
 
-def _show_progress(events: Iterable[FetchEvent], shown: Console) -> None:
-    if not shown.is_terminal:
-        loading = ""
-        for event in events:
-            if event.state != "loading" or event.name != loading:
-                _say(event)
-            loading = event.name
-        return
+def _show_lines(events: Iterable[FetchEvent]) -> None:
+    last = ("", "")
+    for event in events:
+        if event.state not in UNDER_WAY or (event.state, event.name) != last:
+            _say(event)
+        last = (event.state, event.name)
+
+
+def _show_bars(events: Iterable[FetchEvent], shown: Console) -> None:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -135,23 +139,32 @@ def _show_progress(events: Iterable[FetchEvent], shown: Console) -> None:
     )
     with Progress(*columns, console=shown, auto_refresh=False, transient=True) as bars:
         bar: TaskID | None = None
+        last = ("", "")
         for event in events:
-            if event.state == "loading":
-                if bar is None:
-                    _say(event)
-                    bar = bars.add_task(visible(event.name))
-                bars.update(bar, total=event.total, completed=event.done, refresh=True)
-                continue
-            if bar is not None:
+            if bar is not None and (event.state, event.name) != last:
                 bars.remove_task(bar)
                 bar = None
-            _say(event)
+            last = (event.state, event.name)
+            if bar is None and event.state != "checking":
+                _say(event)
+            if event.state in UNDER_WAY:
+                if bar is None:
+                    bar = bars.add_task(visible(_under_way(event)))
+                bars.update(bar, total=event.total, completed=event.done, refresh=True)
+
+
+def _under_way(event: FetchEvent) -> str:
+    return f"checking {event.name}" if event.state == "checking" else event.name
 
 
 def line_of(event: FetchEvent) -> str:
     """Return an event as one line."""
     size = "" if event.total is None else decimal(event.total)
     match event.state:
+        case "checking":
+            return f"{event.name}: in the store, checking its {size}"
+        case "sizing":
+            return f"looking up the size of {event.name}"
         case "planned":
             return f"fetching {event.name}, {size}" + (f" and {event.note}" if event.note else "")
         case "manual":

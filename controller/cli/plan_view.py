@@ -20,7 +20,8 @@ def show_plan(plan: SweepPlan, sweep: Sweep, without_runtime: Sequence[str]) -> 
     for each in plan.devices:
         hours = "unknown" if each.hours is None else f"{each.hours:.2f}"
         counts = (str(each.unknown), str(each.queued))
-        table.add_row(each.device_name, str(each.cells), str(each.runs), hours, *counts)
+        device = f"{each.device_name}{each.likeness}"
+        table.add_row(device, str(each.cells), str(each.runs), hours, *counts)
     show_table(table)
     for each in plan.devices:
         for line in _notes(each):
@@ -51,7 +52,7 @@ def _counted(number: int, what: str) -> str:
 
 def _notes(planned: DevicePlan) -> Iterator[str]:
     """Return what keeps a device from taking its runs."""
-    name = planned.device_name
+    name = f"{planned.device_name}{planned.likeness}"
     for booking in planned.bookings:
         yield f"{name} is booked {booking.words}: {booking.why}"
     if drain := planned.draining:

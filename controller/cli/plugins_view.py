@@ -1,4 +1,4 @@
-"""How the plugins of manifests are shown, and those that are left out."""
+"""How the plugins of manifests are shown, and what is left out of the catalogue."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from controller.contracts.manifests import ScenarioManifest, WorkloadManifest
 from controller.platform.terminal import say
 
 
-def warn_of_plugins(catalog: Catalog) -> None:
-    """Say on standard error, in a line each, which plugins are left out and why."""
+def warn_of_left_out(catalog: Catalog) -> None:
+    """Say on standard error, in a line each, which plugins and manifests are left out and why."""
     for one in catalog.left_out:
         say(f"benchfarm: {one.said}. {one.remedy}", err=True)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from controller.cli.common import console, reading_here
 from controller.cli.comparison_options import knobs_of
 from controller.cli.meant import farm_client
-from controller.cli.plugins_view import warn_of_plugins
+from controller.cli.plugins_view import warn_of_left_out
 from controller.cli.progress import show_sweep
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import DeviceKind, RegisteredDevice
@@ -29,7 +29,7 @@ def profiled_folder(
     None, with the reason on standard error, if nothing was profiled. Raises UserError.
     """
     catalog = load_catalog()
-    warn_of_plugins(catalog)
+    warn_of_left_out(catalog)
     # Complain before asking the farm, and first of what is wrong on any host.
     cells_of(_sweep(workload, stack, knob, "any"), catalog, "profile run")
     with reading_here() as store:

@@ -43,6 +43,7 @@ from controller.scheduling.replication import (
     require_same_cell,
     summary_of,
 )
+from controller.scheduling.suite_plan import places_of
 from controller.scheduling.suite_session import Pauses, Session, in_order
 from controller.store.protocol import FarmReader
 
@@ -145,17 +146,18 @@ def _original(
     others = [d.labelled for d in store.fleet()[1] if d.device.id not in used]
     alone = all(objections(run.cell, other, catalog) for other in others)
     plan = ReplicationPlan(run, run.cell.selector if alone else only(*sorted(used)), check)
-    known = {place.session for record in store.sweeps() if (place := plan.place_of(record.sweep))}
+    known = {place.session for place in places_of(store.sweeps(), plan.place_of).values()}
     newest = max(known, key=plan.number, default=None)
     return _Original(result, plan, device.labelled, used, newest)
 
 
 def _read(plan: ReplicationPlan, id_: str, store: FarmReader) -> Session:
-    tries = {r.sweep_id: place for r in store.sweeps() if (place := plan.place_of(r.sweep))}
+    run_of = {run.sweep_id: run for run in store.runs() if run.position == 0}
+    readable = (record for record in store.sweeps() if record.sweep_id in run_of)
     found = (
-        part_run(store, tries[run.sweep_id], run)
-        for run in store.runs()
-        if run.sweep_id in tries and tries[run.sweep_id].session == id_
+        part_run(store, place, run_of[sweep_id])
+        for sweep_id, place in places_of(readable, plan.place_of).items()
+        if place.session == id_
     )
     return Session(id_, in_order(found))
 

@@ -13,7 +13,7 @@ from controller.cli.plugins_view import (
     package_cell,
     package_heading,
     show_manifests_json,
-    warn_of_plugins,
+    warn_of_left_out,
     with_packages,
 )
 from controller.contracts.catalog import load_catalog, named
@@ -27,7 +27,7 @@ Name = Annotated[str, typer.Argument(help="Scenario; see `benchfarm scenario lis
 def list_scenarios(json: Json = False) -> None:
     """List all scenarios and the metric that ranks their results."""
     catalog = load_catalog()
-    warn_of_plugins(catalog)
+    warn_of_left_out(catalog)
     scenarios = list(catalog.scenarios.values())
     if json:
         show_manifests_json(with_packages(catalog, "scenario", scenarios))
@@ -43,7 +43,7 @@ def list_scenarios(json: Json = False) -> None:
 def show(name: Name, json: Json = False) -> None:
     """Show a scenario's metric, workloads and knobs."""
     catalog = load_catalog()
-    warn_of_plugins(catalog)
+    warn_of_left_out(catalog)
     scenario = named("scenario", name, catalog.scenarios)
     if json:
         show_manifests_json(with_packages(catalog, "scenario", [scenario])[0])

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from controller.cli.common import Json, home, show_json, show_table
 from controller.cli.knob_table import show_knobs
-from controller.cli.plugins_view import warn_of_plugins
+from controller.cli.plugins_view import warn_of_left_out
 from controller.contracts.catalog import load_catalog
 from controller.contracts.stacks import StackDetails, StackRequest, StackStatus
 from controller.platform.helper import Helper
@@ -24,7 +24,7 @@ Name = Annotated[str, typer.Argument(help="Stack; see `benchfarm stacks list`.")
 @app.command("list")
 def list_stacks(json: Json = False) -> None:
     """List all stacks and whether this host can run them."""
-    warn_of_plugins(load_catalog())
+    warn_of_left_out(load_catalog())
     stacks = list(_helper("list the stacks").stream(_request("list"), StackStatus))
     if json:
         show_json(stacks)
@@ -43,7 +43,7 @@ def list_stacks(json: Json = False) -> None:
 @app.command()
 def show(name: Name, json: Json = False) -> None:
     """Show a stack's packages, oneDNN and knobs."""
-    warn_of_plugins(catalog := load_catalog())
+    warn_of_left_out(catalog := load_catalog())
     stack = _helper(f"show stack {name}").ask(_request("show", name), StackDetails)
     if json:
         show_json(stack)

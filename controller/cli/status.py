@@ -83,7 +83,8 @@ def _lines(found: FarmStatus) -> Iterator[str]:
     for run in found.running[:SHOWN]:
         cools = ", cools down" if run.cooling else ""
         began = utc_minute(run.since)
-        yield f"         {run.device_name}: run {run.run_id} of {run.user} since {began}{cools}"
+        device = f"{run.device_name}{run.likeness}"
+        yield f"         {device}: run {run.run_id} of {run.user} since {began}{cools}"
     if (more := len(found.running) - SHOWN) > 0:
         yield f"         and {more} more"
     yield from (f"         {group.line}" for group in found.waiting[:SHOWN])

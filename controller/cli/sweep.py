@@ -27,7 +27,7 @@ from controller.cli.host_files import hosts_without_files, planned_with_files
 from controller.cli.meant import farm_client, warn_if_away, where
 from controller.cli.outcome_options import OfTags
 from controller.cli.plan_view import show_plan
-from controller.cli.plugins_view import warn_of_plugins
+from controller.cli.plugins_view import warn_of_left_out
 from controller.cli.progress import show_sweep
 from controller.cli.sweep_annotations import SweepId
 from controller.cli.sweep_reference import sweep_id_of
@@ -83,7 +83,7 @@ def validate(file: File, json: Json = False) -> None:
     in `devices` that no known device matches.
     """
     sweep, catalog = read_sweep(file), load_catalog()
-    warn_of_plugins(catalog)
+    warn_of_left_out(catalog)
     cells, fleet = cells_of(sweep, catalog, file), _known_fleet()
     devices = [registered.labelled for registered in fleet[1]]
     for line in unmatched_clauses(sweep.devices, devices):
@@ -121,7 +121,7 @@ def submit(
         why = "--wait prints lines while the sweep runs"
         raise UserError("print JSON", why, "Run `benchfarm sweep status SWEEP --json` at its end.")
     sweep, catalog = read_sweep(file), load_catalog()
-    warn_of_plugins(catalog)
+    warn_of_left_out(catalog)
     cells_of(sweep, catalog, file)  # complain in terms of the file before asking the farm
     _warn_of_manifests()
     submission = farm_client().submit(sweep, again=again)
@@ -200,7 +200,7 @@ def plan(file: File, json: Json = False) -> None:
     Also lists cells that match no device, and devices without a runtime.
     """
     sweep, catalog = read_sweep(file), load_catalog()
-    warn_of_plugins(catalog)
+    warn_of_left_out(catalog)
     cells = cells_of(sweep, catalog, file)
     with reading() as store:
         runs = store.runs(open_only=True)

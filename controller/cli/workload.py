@@ -13,7 +13,7 @@ from controller.cli.plugins_view import (
     package_cell,
     package_heading,
     show_manifests_json,
-    warn_of_plugins,
+    warn_of_left_out,
     with_packages,
 )
 from controller.contracts.catalog import load_catalog, named
@@ -29,7 +29,7 @@ Name = Annotated[str, typer.Argument(help="Workload; see `benchfarm workload lis
 def list_workloads(json: Json = False) -> None:
     """List all workloads and their scenarios."""
     catalog = load_catalog()
-    warn_of_plugins(catalog)
+    warn_of_left_out(catalog)
     workloads = list(catalog.workloads.values())
     if json:
         show_manifests_json(with_packages(catalog, "workload", workloads))
@@ -47,7 +47,7 @@ def list_workloads(json: Json = False) -> None:
 def show(name: Name, json: Json = False) -> None:
     """Show a workload's stacks, scenarios, models and knobs."""
     catalog = load_catalog()
-    warn_of_plugins(catalog)
+    warn_of_left_out(catalog)
     workload = named("workload", name, catalog.workloads)
     if json:
         show_manifests_json(with_packages(catalog, "workload", [workload])[0])

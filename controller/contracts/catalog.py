@@ -10,11 +10,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
-from controller.contracts.base import Contract
+from controller.contracts.added_manifests import (
+    require_one_meaning,
+    scenarios_of,
+    with_added,
+    writers_of,
+)
+from controller.contracts.base import Contract, Scalar
 from controller.contracts.command import Command
 from controller.contracts.documents import load_yaml, read_limited, short
 from controller.contracts.errors import NotFound, SweepInvalid
 from controller.contracts.facts import OwnFact
+from controller.contracts.fitting import runs
 from controller.contracts.knob_choices import with_choices
 from controller.contracts.manifests import (
     Knob,
@@ -32,12 +39,8 @@ from controller.contracts.unreadable import UNREADABLE, reason
 MANIFEST_PACKAGES = ("models", "agents")
 """Packages with a `manifests/` folder, which is found on disk without importing the package."""
 
-PROGRAM = "program"
-"""The workload of a program that takes no model."""
 FOLDERS = ("workloads", "mobile", "suites", "stacks", "scenarios", "launch", "policies")
 """Folders of manifests."""
-POLICY, WITH_POLICY = "policy", "single_stream"
-"""The knob for run conditions, and a scenario that has it."""
 
 Manifest = TypeVar("Manifest", WorkloadManifest, StackManifest, ScenarioManifest, LaunchManifest)
 
@@ -52,7 +55,7 @@ class Catalog(Contract):
     plugins: dict[str, dict[str, Plugin]] = {}
     """`workload`, `stack`, `scenario` → name → the plugin that brings it."""
     left_out: tuple[LeftOut, ...] = ()
-    """Installed plugins that are not used."""
+    """Installed plugins, and tasks and programs of the user's, that are not used."""
 
     def plugin_of(self, noun: str, name: str) -> Plugin | None:
         """Return the plugin that brings a manifest; None for benchfarm's and the user's own.
@@ -60,6 +63,17 @@ class Catalog(Contract):
         noun: `workload`, `stack` or `scenario`.
         """
         return self.plugins.get(noun, {}).get(name)
+
+    @property
+    def manifests(self) -> Manifests:
+        """Its workloads, stacks and scenarios."""
+        return Manifests(OWN, self.workloads, self.stacks, self.scenarios)
+
+    def require_read(self, name: str) -> None:
+        """Raise SweepInvalid if the manifest of a name that the catalogue lacks is left out."""
+        for one in self.left_out:
+            if (one.noun, one.name) == ("manifests", name):
+                raise SweepInvalid(f"use {name}", one.said, one.remedy)
 
     @cached_property
     def own_facts(self) -> Mapping[str, OwnFact]:
@@ -77,6 +91,19 @@ class Catalog(Contract):
             **self.scenarios[scenario].knobs,
         }
 
+    def with_omitted(
+        self, workload: str, stack: str, scenario: str, knobs: Mapping[str, Scalar]
+    ) -> dict[str, Scalar]:
+        """Return a cell's knobs with those that it omits, since they have their default.
+
+        A knob without `omit_default` that is missing stays so: the cell is older than it.
+        """
+        launch = self.launch_knobs(stack) if stack in self.stacks else {}
+        owners = self.workloads.get(workload), self.stacks.get(stack), self.scenarios.get(scenario)
+        declared = [launch, *(owner.knobs for owner in owners if owner)]
+        omitted = {n: k.default for each in declared for n, k in each.items() if k.omit_default}
+        return {**omitted, **knobs}
+
     def ranked_by(self, scenario: str) -> str:
         """Return the metric that ranks a scenario's results; empty for an unknown scenario."""
         known = self.scenarios.get(scenario)
@@ -93,35 +120,35 @@ class Catalog(Contract):
 def load_catalog() -> Catalog:
     """Read every manifest of the installed packages and those that this user has added.
 
-    Raises SweepInvalid if one is broken.
+    Plugins and manifests of the user's with anything wrong are left out. Raises SweepInvalid if one
+    of benchfarm's own is broken.
     """
-    stacks = _stacks()
-    commands = {name: stack.command for name, stack in stacks.items() if stack.command}
-    scenarios = _by_name(ScenarioManifest, "scenarios")
-    policy = {POLICY: scenarios[WITH_POLICY].knobs[POLICY]}
-    own = {
-        name: ScenarioManifest(
-            name=name, title=stacks[name].title, metric=command.result, knobs=policy
-        )
-        for name, command in commands.items()
-    }
-    workloads, launch = _workloads(), _by_name(LaunchManifest, "launch")
-    _require_known(scenarios, workloads)
-    _require_one_meaning((*stacks.values(), *scenarios.values()))
-    known = Manifests(OWN, workloads, stacks, {**scenarios, **own})
+    launch = _by_name(LaunchManifest, "launch")
+    known, left_out = with_added(_ours(), user_tasks(), user_programs())
     settings = {name: knob for one in launch.values() for name, knob in one.knobs.items()}
-    plugins, left_out = plugins_beside(known, settings)
+    plugins, refused = plugins_beside(known, settings)
     for plugin in plugins:
         known = known.joined(plugin)
-    driving = {name: one for name, one in known.scenarios.items() if name not in own}
+    commands = {name: stack.command for name, stack in known.stacks.items() if stack.command}
+    driving = {name: one for name, one in known.scenarios.items() if name not in commands}
     return Catalog(
         workloads={n: _driven_by(commands, driving, w) for n, w in known.workloads.items()},
         stacks=dict(known.stacks),
         scenarios=dict(known.scenarios),
         launch=launch,
         plugins=_origins(plugins),
-        left_out=tuple(left_out),
+        left_out=(*left_out, *refused),
     )
+
+
+def _ours() -> Manifests:
+    """Return benchfarm's own manifests, with a scenario for each program among its stacks."""
+    stacks, scenarios = _by_name(StackManifest, "stacks"), _by_name(ScenarioManifest, "scenarios")
+    workloads = _workloads()
+    _require_known(scenarios, workloads)
+    require_one_meaning((*stacks.values(), *scenarios.values()))
+    programs = scenarios_of(stacks.values(), scenarios)
+    return Manifests(OWN, workloads, stacks, {**scenarios, **programs})
 
 
 def _origins(plugins: Iterable[Manifests]) -> dict[str, dict[str, Plugin]]:
@@ -146,24 +173,33 @@ def ranking_metrics(scenarios: Collection[str]) -> dict[str, str]:
 
 def manifests_digest() -> str:
     """Return a digest of all manifest files and of plugins, which changes with any of them."""
-    own = (path for folder in FOLDERS for path in _manifest_files(folder))
-    added = (path for folder in (user_tasks(), user_programs()) for path in folder.glob("*.yaml"))
     digest = hashlib.sha256()
-    for path in (*own, *sorted(added)):
+    for path in (path for folder in FOLDERS for path in _manifest_files(folder)):
         digest.update(f"{path.parent.name}/{path.name}\n".encode())
         digest.update(hashlib.sha256(read_limited(path)).digest())
+    for path in _added_files():
+        digest.update(os.fsencode(f"{path.parent.name}/{path.name}\n"))
+        digest.update(_state(path))
     for line in plugin_states():
         digest.update(f"{line}\n".encode())
     return digest.hexdigest()[:16]
 
 
-def plugins_left_out() -> tuple[LeftOut, ...]:
-    """Return the installed plugins that are not used; raises as `load_catalog`.
+def _state(path: Path) -> bytes:
+    """Return what changes with a manifest of the user's, or why it can't be read."""
+    try:
+        return hashlib.sha256(read_limited(path)).digest()
+    except UNREADABLE as error:
+        return reason(error).encode()
 
-    Without plugins, no manifest is read.
+
+def all_left_out() -> tuple[LeftOut, ...]:
+    """Return the plugins and the user's manifests that are not used; raises as `load_catalog`.
+
+    Without plugins and manifests of the user's, no manifest is read.
     """
-    installed, left_out = installed_plugins()
-    return load_catalog().left_out if installed else tuple(left_out)
+    installed, refused = installed_plugins()
+    return load_catalog().left_out if installed or _added_files() else tuple(refused)
 
 
 def named(noun: str, name: str, known: Mapping[str, Manifest]) -> Manifest:
@@ -182,18 +218,6 @@ def _require_known(scenarios: Mapping[str, ScenarioManifest], workloads: Collect
             raise SweepInvalid(f"read scenario {name}", seen, f"Known: {', '.join(workloads)}.")
 
 
-def _require_one_meaning(owners: Iterable[StackManifest | ScenarioManifest]) -> None:
-    """Raise SweepInvalid if two manifests declare one fact in different ways."""
-    known: dict[str, tuple[str, OwnFact]] = {}
-    for owner in owners:
-        for name, fact in owner.facts.items():
-            first, declared = known.setdefault(name, (owner.name, fact))
-            if declared != fact:
-                seen = f"{first} declares the fact {name} in another way"
-                remedy = "Rename the fact, or declare it in the same way."
-                raise SweepInvalid(f"read the manifest of {owner.name}", seen, remedy)
-
-
 def _driven_by(
     commands: Mapping[str, Command],
     scenarios: Mapping[str, ScenarioManifest],
@@ -203,34 +227,6 @@ def _driven_by(
     naming = [name for name, scenario in scenarios.items() if workload.name in scenario.workloads]
     fitting = [name for name, command in commands.items() if runs(command, workload)]
     return workload.model_copy(update={"scenarios": (*workload.scenarios, *naming, *fitting)})
-
-
-def runs(command: Command, workload: WorkloadManifest) -> bool:
-    """Return whether a program runs a workload: it takes its model, or the workload is
-    `program`."""
-    if command.takes_model:
-        return workload.on_device is not None
-    return workload.name == PROGRAM
-
-
-def _stacks() -> dict[str, StackManifest]:
-    """Return the project's stacks and the programs that the user has added."""
-    found = _by_name(StackManifest, "stacks")
-    for path in sorted(user_programs().glob("*.yaml")):
-        manifest = _read(StackManifest, path, ours=False)
-        require_program(manifest, found, path)
-        found[manifest.name] = manifest
-    return found
-
-
-def require_program(stack: StackManifest, known: Collection[str], path: Path) -> None:
-    """Raise SweepInvalid if a user's stack is not a program, or its name is taken."""
-    tried, remedy = f"read stack {path}", "See docs/adding.md, A program of your own."
-    if stack.command is None or stack.environment is not None:
-        raise SweepInvalid(tried, "it names code, which a user's stack must not do", remedy)
-    if stack.name in known or stack.name in _by_name(ScenarioManifest, "scenarios"):
-        seen = f"a stack or a scenario {stack.name!r} exists already"
-        raise SweepInvalid(tried, seen, "Give it another name.")
 
 
 def user_tasks(environ: Mapping[str, str] = os.environ) -> Path:
@@ -245,17 +241,17 @@ def user_programs(environ: Mapping[str, str] = os.environ) -> Path:
     return user_tasks(environ).with_name("programs")
 
 
-def _workloads() -> dict[str, WorkloadManifest]:
-    """Return the project's workloads, its mobile tasks, and the user's tasks.
+def _added_files() -> list[Path]:
+    """Return the manifests that this user has added."""
+    return sorted(path for at in (user_tasks(), user_programs()) for path in at.glob("*.yaml"))
 
-    Tasks of the suite with the knob for its version.
-    """
+
+def _workloads() -> dict[str, WorkloadManifest]:
+    """Return the project's workloads and mobile tasks; tasks of the suite with the knob for its
+    version."""
     found: dict[str, WorkloadManifest] = {}
-    users = sorted(user_tasks().glob("*.yaml"))
-    for path in (*_workload_files(), *users):
-        manifest = _read(WorkloadManifest, path, ours=path not in users)
-        if path in users:
-            require_no_code(manifest, writers_of(found.values()), path)
+    for path in _workload_files():
+        manifest = _read(WorkloadManifest, path)
         if manifest.name in found:
             raise SweepInvalid(
                 f"read manifest {path}",
@@ -266,30 +262,10 @@ def _workloads() -> dict[str, WorkloadManifest]:
     return found
 
 
-def writers_of(workloads: Iterable[WorkloadManifest]) -> frozenset[str]:
-    """Return the functions that write the data sets of tasks, as `package.module:function`."""
-    devices = (w.on_device for w in workloads if w.on_device)
-    return frozenset(d.writer for o in devices for d in o.datasets.values() if d.writer)
-
-
 @cache
 def registered_writers() -> frozenset[str]:
     """Return the functions that tasks may name: those that the project's own manifests name."""
     return writers_of(_read(WorkloadManifest, path) for path in _workload_files())
-
-
-def require_no_code(task: WorkloadManifest, allowed: Collection[str], path: Path) -> None:
-    """Raise SweepInvalid if a user's task names code, which would be imported and called.
-
-    allowed: functions that the task may name, as `package.module:function`.
-    """
-    tried = f"read task {path}"
-    if task.builder is not None:
-        seen = f"key builder: {short(task.builder)} is code, which a user's task must not name"
-        raise SweepInvalid(tried, seen, "Describe it with on_device, as in docs/adding.md.")
-    if others := sorted(writers_of([task]) - set(allowed)):
-        seen = f"writer {short(others[0])} is not one that the project's own tasks name"
-        raise SweepInvalid(tried, seen, f"Known: {', '.join(sorted(allowed))}.")
 
 
 def _workload_files() -> Iterator[Path]:
@@ -321,12 +297,10 @@ def _parsed(raw: bytes) -> object:
     return load_yaml(raw)
 
 
-def _read(kind: type[Manifest], path: Path, *, ours: bool = True) -> Manifest:
-    """Read a manifest; only the project's own (`ours`) may take a knob's choices from a folder."""
+def _read(kind: type[Manifest], path: Path) -> Manifest:
+    """Read a manifest of the project's, which may take a knob's choices from a folder."""
     try:
-        raw = read_limited(path)
-        document = with_choices(_parsed(raw)) if ours else load_yaml(raw)
-        return kind.model_validate(document)
+        return kind.model_validate(with_choices(_parsed(read_limited(path))))
     except UNREADABLE as error:
         raise SweepInvalid(
             f"read manifest {path}", reason(error), "Correct the file, or reinstall benchfarm."

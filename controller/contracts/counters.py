@@ -27,6 +27,17 @@ class PhaseCounts(Contract):
     topdown: TopDown | None = None
 
 
+class OtherMalloc(Contract):
+    """The same steps with another malloc, counted in a worker of its own."""
+
+    malloc: str
+    seconds: float
+    """Of a step, all phases."""
+    speed: float | None = None
+    """The machine's own beside these steps, over that beside the others; None: not known."""
+    notes: tuple[str, ...] = ()
+
+
 class Counters(Contract):
     """Counts by phase, from steps that nothing else watched."""
 
@@ -38,3 +49,10 @@ class Counters(Contract):
     no_topdown: str | None = None
     """Why the whole step or some of its phases have no shares of counters; None: all have."""
     notes: tuple[str, ...] = ()
+    other_malloc: OtherMalloc | None = None
+    """Of a cell with glibc's untuned malloc, where another one is installed."""
+
+    @property
+    def seconds(self) -> float:
+        """Of a step, all phases."""
+        return sum(phase.seconds for phase in self.phases)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from controller.contracts.base import Contract
 from controller.contracts.error_payload import ErrorPayload
+from controller.contracts.plugins import LeftOut
 from controller.contracts.stacks import StackStatus
 
 
@@ -53,3 +54,5 @@ class AgentsFacts(Contract):
     locks: LockFolder
     namespaces_fault: ErrorPayload | None = None
     """Why namespaces for a virtual phone can't be made."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Plugins, and manifests of the user's, that are not used."""

@@ -28,7 +28,7 @@ BenchfarmError
 │   │   └── JoinedTwice        two agents of one host, in different homes
 │   ├── AgentRevoked           an agent that a person has shut out
 │   └── UnknownAgent           an agent that has to register (again) first
-├── UnknownAttempt             a report about an attempt that its agent was never given
+├── UnknownAttempt             a message about an attempt that its agent was never given
 ├── PartnersAwaited            a result that other hosts of its run have not confirmed yet
 ├── StoreUnavailable           a failed read or write of the store: full disk, I/O error, damage
 │   └── StoreDamaged           a damaged file, which SQLite cannot read
@@ -282,7 +282,7 @@ class UnknownAgent(AgentRefused):
 
 @dataclass(eq=False)
 class UnknownAttempt(BenchfarmError):
-    """A report about an attempt that its agent was never given."""
+    """A report or a file of an attempt that its agent was never given."""
 
     run_id: str
     attempt: int

@@ -56,6 +56,8 @@ class RunNow(Contract):
     device: str
     device_name: str
     """Its name for people."""
+    likeness: str = ""
+    """See Device.likeness."""
     since: Timestamp
     """When its attempt was leased."""
     cooling: bool

@@ -38,13 +38,17 @@ class FetchRequest(Contract):
 class FetchEvent(Contract):
     """What became of a file while files were fetched."""
 
-    state: Literal["planned", "manual", "there", "waiting", "loading", "added", "failed"]
-    """planned: all that is to be fetched, with the sum of the known sizes; manual: the user has to
-    get it; waiting: another process fetches it; failed: told at the end, before the error."""
+    state: Literal[
+        "checking", "sizing", "planned", "manual", "there", "waiting", "loading", "added", "failed"
+    ]
+    """checking: what the store has is read, to see whether it is whole; sizing: servers are asked
+    for sizes; planned: all that is to be fetched, with the sum of the known sizes; manual: the user
+    has to get it; waiting: another process fetches it; failed: told at the end, before the
+    error."""
     name: str = ""
-    """The file's name; of planned, what is to be fetched."""
+    """The file's name; of sizing and planned, what is to be fetched."""
     done: int = 0
-    """Bytes that are here."""
+    """Bytes that are here; of checking, that are read."""
     total: int | None = None
     """Bytes of the whole; None: the server does not say."""
     note: str = ""

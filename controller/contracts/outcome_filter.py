@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from controller.contracts.base import Scalar
-from controller.contracts.records import OutcomeOrigin, StoredResult
+from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
 from controller.contracts.result import Validity
 from controller.contracts.sweep import PairedCandidate, Side
 
@@ -102,7 +102,7 @@ class MeasuredKind:
 
 
 class Place(NamedTuple):
-    """Where a result stands among all: its number in the order of storing, and its start."""
+    """Where an outcome stands among all: its number in the order of storing, and its start."""
 
     number: int
     started_at: float
@@ -111,12 +111,12 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Which part of the results that a filter keeps is read, and in which order."""
+    """Which part of the outcomes that a filter keeps is read, and in which order."""
 
     size: int
-    """Most results of the page."""
+    """Most outcomes of the page."""
     after: Place | None = None
-    """The place of the last result of the page before; None for the first page."""
+    """The place of the last outcome of the page before; None for the first page."""
     by_start: bool = False
     """Whether the order is that of their starts, rather than that of storing."""
     descending: bool = False
@@ -131,3 +131,14 @@ class ResultPage:
     """The place of the page's last result; None if no further one follows."""
     left_out: int = 0
     """Damaged results that belong to the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePage:
+    """Failures in the order that was asked for."""
+
+    failures: Sequence[StoredFailure]
+    last: Place | None
+    """The place of the page's last failure; None if no further one follows."""
+    left_out: int = 0
+    """Damaged failures that belong to the page."""

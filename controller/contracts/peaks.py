@@ -16,7 +16,7 @@ UPDATE = "update"
 MOVING = (COPY, UPDATE)
 """Rates of bytes; all others are of floating-point operations."""
 BEYOND_CACHES = 256 * 2**20
-"""Bytes of a tensor that no cache of these machines holds."""
+"""Fewest bytes of each array that is copied or updated: more than caches of most machines hold."""
 PerSecond = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 """Floating-point operations a second of a data type; of MOVING, bytes read and written a second."""
 
@@ -39,6 +39,14 @@ class Rate(Contract):
     best: PerSecond
     median: PerSecond
     runs: Annotated[int, Field(ge=1)]
+    array_bytes: Annotated[int, Field(ge=1)] | None = None
+    """Of MOVING: bytes of each array, of which one with fewer may be in caches. None of a matrix
+    product, and of those of earlier releases, which had BEYOND_CACHES."""
+
+    @property
+    def beyond(self) -> int:
+        """The bytes that an array has to have to be measured like this one."""
+        return BEYOND_CACHES if self.array_bytes is None else self.array_bytes
 
 
 RATES: TypeAdapter[dict[str, Rate]] = TypeAdapter(dict[str, Rate])

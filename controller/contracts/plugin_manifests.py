@@ -29,6 +29,7 @@ from controller.contracts.plugins import (
     Plugin,
     PluginRefused,
     installed_plugins,
+    plugin_left_out,
 )
 from controller.contracts.unreadable import UNREADABLE, reason
 
@@ -84,7 +85,7 @@ def plugins_beside(
             _require_one_knob(own.joined(manifests), launch)
             read.append(manifests)
         except PluginRefused as refused:
-            left_out.append(LeftOut(plugin=one.plugin.named, seen=str(refused)))
+            left_out.append(plugin_left_out(one.plugin.named, str(refused)))
     clashing: dict[str, str] = {}
     for pair in combinations(read, 2):
         for one_, other in (pair, pair[::-1]):
@@ -93,7 +94,7 @@ def plugins_beside(
                 _require_one_knob(own.joined(one_).joined(other), launch)
             except PluginRefused as refused:
                 clashing[one_.owner] = str(refused)
-    left_out += [LeftOut(plugin=owner, seen=seen) for owner, seen in clashing.items()]
+    left_out += [plugin_left_out(owner, seen) for owner, seen in clashing.items()]
     return [one for one in read if one.owner not in clashing], left_out
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoints, distributions
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, ValidationError
 
@@ -60,21 +60,29 @@ def recorded(named: str, digest: str) -> str:
 
 
 class LeftOut(Contract):
-    """A plugin that is not used, and why."""
+    """A plugin, or a task or program that the user has added, that is not used, and why."""
 
-    plugin: str
-    """Its distribution and version, as far as they are known."""
+    noun: Literal["plugins", "manifests"]
+    """What it is one of."""
+    name: str
+    """A plugin's distribution; the workload or stack that a manifest describes."""
+    what: str
+    """`package` with distribution and version, or `manifest` with its path."""
     seen: str
+    remedy: str
+    """What to do, as one sentence."""
 
     @property
     def said(self) -> str:
         """What is wrong, in one line."""
-        return f"package {self.plugin} is left out: {self.seen}"
+        return f"{self.what} is left out: {self.seen}"
 
-    @property
-    def remedy(self) -> str:
-        """What to do."""
-        return f"Correct it, or run `pip uninstall {self.plugin.partition(' ')[0]}`."
+
+def plugin_left_out(plugin: str, seen: str) -> LeftOut:
+    """Return a plugin as left out; plugin: distribution and version, as far as they are known."""
+    name, what = plugin.partition(" ")[0], f"package {plugin}"
+    remedy = f"Correct it, or run `pip uninstall {name}`."
+    return LeftOut(noun="plugins", name=name, what=what, seen=seen, remedy=remedy)
 
 
 class PluginRefused(ValueError):
@@ -101,16 +109,16 @@ def installed_plugins() -> tuple[list[InstalledPlugin], list[LeftOut]]:
                 found[name] = _installed(distribution)
         except UnicodeDecodeError:
             seen = "its metadata is not UTF-8 text"
-            left_out.append(LeftOut(plugin=_shown(distribution), seen=seen))
+            left_out.append(plugin_left_out(_shown(distribution), seen))
         except (PluginRefused, OSError) as error:
-            left_out.append(LeftOut(plugin=_shown(distribution), seen=str(error)))
+            left_out.append(plugin_left_out(_shown(distribution), str(error)))
     by_name = [found[name] for name in sorted(found)]
     shared = Counter(one.plugin.package for one in by_name)
     for one in by_name:
         if shared[package := one.plugin.package] > 1:
             others = (o.plugin.named for o in by_name if o != one and o.plugin.package == package)
             seen = f"{', '.join(others)} names package {package}, too"
-            left_out.append(LeftOut(plugin=one.plugin.named, seen=seen))
+            left_out.append(plugin_left_out(one.plugin.named, seen))
     return [one for one in by_name if shared[one.plugin.package] == 1], left_out
 
 

@@ -95,9 +95,21 @@ class Attempt(Contract):
         """Its places that have still to report."""
         return (self, *(p for p in self.partners or () if p.verdict is None))
 
-    def place_of(self, agent_id: str) -> Attempt | Partner | None:
-        """Return the place that an agent has still to report of; None if it has none."""
-        return next((place for place in self.under_way if place.agent_id == agent_id), None)
+    def place_of(self, agent_id: str, incarnation: str | None = None) -> Attempt | Partner | None:
+        """Return the place that an agent has still to report of; None if it has none.
+
+        incarnation: of the agent; None: any.
+        """
+        own = (place for place in self.under_way if _is_of(place, agent_id, incarnation))
+        return next(own, None)
+
+    def was_given_to(self, agent_id: str, incarnation: str | None = None) -> bool:
+        """Return whether an agent has, or had, a place. incarnation: of the agent; None: any."""
+        return any(_is_of(place, agent_id, incarnation) for place in self.places)
+
+
+def _is_of(place: Attempt | Partner, agent_id: str, incarnation: str | None) -> bool:
+    return place.agent_id == agent_id and incarnation in (None, place.incarnation)
 
 
 class Run(Contract):

@@ -8,7 +8,7 @@ from pydantic import Field, TypeAdapter
 
 from controller.contracts.base import Contract, Scalar
 from controller.contracts.command import Command
-from controller.contracts.device import Device, Id, Word
+from controller.contracts.device import Device, Id, Label, Word
 from controller.contracts.manifests import QualityTarget, StackEnvironment
 from controller.contracts.mobile import OnDevice
 from controller.contracts.plugins import Plugin
@@ -186,10 +186,10 @@ class Exchange(Contract):
 
     agent_id: Id
     incarnation: Id
-    held: tuple[AttemptRef, ...]
+    held: Annotated[tuple[AttemptRef, ...], Field(max_length=4096)]
     asked_at: HostTime
     """The agent's clock, from which the controller computes its offset."""
-    probing: tuple[ProbeOrder, ...] = ()
+    probing: Annotated[tuple[ProbeOrder, ...], Field(max_length=4096)] = ()
     """Probes that are under way."""
     probed: Annotated[tuple[ProbeReport, ...], Field(max_length=4096)] = ()
     held_up: Annotated[tuple[HeldUp, ...], Field(max_length=4096)] = ()
@@ -216,14 +216,18 @@ COOL_DOWN: Final = "cool-down"
 """The phase in which a run waits until its device is within its policy's limits."""
 
 
+Count = Annotated[int, Field(ge=0, le=2**53)]
+"""A whole number that a double represents exactly."""
+
+
 class Progress(Contract):
     """Progress of a run; sent at most once a second."""
 
     type: Literal["progress"] = "progress"
-    phase: str
-    done: int
-    total: int
-    values: dict[str, float] = {}
+    phase: Word
+    done: Count
+    total: Count
+    values: Annotated[dict[Label, float], Field(max_length=64)] = {}
     """Current values by metric name: `loss`, `step_time` …"""
 
 
@@ -248,9 +252,10 @@ class StepOrder(Contract):
     """Counted steps of the next batch; 0 ends the measurement: the worker sends its Result."""
 
 
-ProfilePass = Literal["trace", "verbose", "replay", "counters", "peaks"]
+ProfilePass = Literal["trace", "verbose", "replay", "counters", "reallocated", "peaks"]
 """What a worker does instead of timing: train under torch.profiler, train under torch.profiler with
-oneDNN's verbose mode, replay kernels, count in each phase, or measure the machine's peaks."""
+oneDNN's verbose mode, replay kernels, count in each phase, count with the malloc of the watched
+passes, or measure the machine's peaks."""
 
 
 class RankPlace(Contract):
@@ -281,9 +286,11 @@ class WorkerSpec(Contract):
 
 
 class RunProgress(Contract):
-    """The progress of a run, for whoever watches."""
+    """The progress of a run, for whoever watches; from the agent that leads it."""
 
     ref: AttemptRef
+    agent_id: Id
+    incarnation: Id
     progress: Progress
 
 

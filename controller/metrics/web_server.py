@@ -24,6 +24,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from controller.contracts.errors import UserError
+from controller.metrics.in_parts import InParts
 
 log = logging.getLogger(__name__)
 HEAD_TIMEOUT_S: Final = 10.0
@@ -122,7 +123,6 @@ class Connections:
     def add(self, transport: asyncio.Transport, peer: str) -> None:
         """Add a new connection; drop another one if there are too many."""
         self._peers[transport] = peer
-        _read_at_once(transport, UNKNOWN_PEER_BYTES)
         if len(self._peers) - len(self._callers) <= self.limit:
             return
         self._peers = {t: p for t, p in self._peers.items() if not t.is_closing()}
@@ -163,9 +163,10 @@ class Connections:
 
 
 def _read_at_once(transport: asyncio.Transport, size: int) -> None:
-    """Limit the bytes that are parsed from a peer at once; works on asyncio's own transports."""
-    if hasattr(transport, "max_size"):
-        setattr(transport, "max_size", size)  # noqa: B010 - no part of the interface
+    """Limit the bytes that are parsed from a peer at once."""
+    protocol = None if transport.is_closing() else transport.get_protocol()
+    if isinstance(protocol, InParts):
+        protocol.limit(size)
 
 
 CONNECTIONS: Final = web.AppKey("connections", Connections)
@@ -256,7 +257,7 @@ class Beginnings:
         """Serve a connection, at once or after its handshake. Raises OSError."""
         if self.tls is None:
             loop = asyncio.get_running_loop()
-            transport, _ = await loop.connect_accepted_socket(self.server, connection)
+            transport, _ = await loop.connect_accepted_socket(self._protocol, connection)
             self.connections.add(transport, peer)
             return
         task = asyncio.create_task(self._shake_hands(connection, peer, self.tls))
@@ -277,11 +278,14 @@ class Beginnings:
         for task in self._under_way:
             task.cancel()
 
+    def _protocol(self) -> InParts:
+        return InParts(self.server(), UNKNOWN_PEER_BYTES)
+
     async def _shake_hands(self, connection: socket.socket, peer: str, tls: ssl.SSLContext) -> None:
         loop = asyncio.get_running_loop()
         try:
             transport, _ = await loop.connect_accepted_socket(
-                self.server, connection, ssl=tls, ssl_handshake_timeout=self.timeout_s
+                self._protocol, connection, ssl=tls, ssl_handshake_timeout=self.timeout_s
             )
         except OSError:  # also those of TLS, and of time
             self.connections.log.warning("no TLS handshake with %s", peer)
@@ -330,10 +334,15 @@ async def _sent(request: web.Request, response: web.StreamResponse) -> web.Strea
                 await response.prepare(request)
                 await response.write_eof()
         except TimeoutError:
-            connections.log.warning("%s has not read its answer in time", request.remote)
-            if request.transport:
-                request.transport.abort()
+            drop_unread(request)
     return response
+
+
+def drop_unread(request: web.Request) -> None:
+    """Cut the connection of a peer that has not read its answer in time."""
+    request.app[CONNECTIONS].log.warning("%s has not read its answer in time", request.remote)
+    if request.transport:
+        request.transport.abort()
 
 
 async def turned_away(request: web.Request, response: web.Response) -> web.StreamResponse:
@@ -370,7 +379,7 @@ class _Discarding(asyncio.Protocol):
 
 async def _discard(transport: asyncio.Transport, protocol: web.RequestHandler) -> None:
     """End a connection without parsing further data, as aiohttp would."""
-    discarding = _Discarding()
+    usual, discarding = transport.get_protocol(), _Discarding()
     transport.set_protocol(discarding)
     transport.resume_reading()
     try:
@@ -379,7 +388,7 @@ async def _discard(transport: asyncio.Transport, protocol: web.RequestHandler) -
     except TimeoutError:
         pass  # it keeps sending, and may miss the answer
     finally:
-        transport.set_protocol(protocol)
+        transport.set_protocol(usual)
         if discarding.lost:
             protocol.connection_lost(None)
         protocol.force_close()

@@ -37,7 +37,7 @@ REPORT_S: Final = 600.0
 """For so long a report stands if nothing is stored."""
 
 REPORT_REST: Final = 20.0
-"""So many times as long as a report took, it stands at least, whatever is stored."""
+"""So many times as long as all kept reports took, each stands at least, whatever is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,8 @@ def chosen_of(pairs: Iterable[tuple[str, str]]) -> Chosen:
 def choices(farm: Reading, chosen: Chosen) -> list[Choices]:
     """Return what can be compared."""
     kinds = farm.store.measured_kinds()
-    devices = {known.device.id: known.labelled.shown for known in farm.store.fleet()[1]}
+    fleet = [known.labelled for known in farm.store.fleet()[1]]
+    devices = {device.id: f"{device.shown}{device.likeness}" for device in fleet}
     return [
         Choices("device", "Devices", [*_listed(devices, chosen.devices)]),
         *(
@@ -104,19 +105,29 @@ def _listed(names: Mapping[str, str], chosen: frozenset[str]) -> Iterator[Choice
         yield Choice(name, names.get(name, name), name in chosen)
 
 
-def comparison(farm: Reading, kept: Kept, chosen: Chosen) -> tuple[Page, Sequence[str]]:
-    """Return the page that sets results against each other, and what it leaves out."""
+def comparison(
+    farm: Reading, kept: Kept, reports: Kept, chosen: Chosen
+) -> tuple[Page, Sequence[str]]:
+    """Return the page that sets results against each other, and what it leaves out.
+
+    kept: has the manifests; reports: what was returned.
+    """
 
     def make() -> tuple[Page, Sequence[str]]:
         results, more = farm.store.newest_of_cells(chosen, REPEATS, MOST_RESULTS)
         return _page(results, more, catalog_of(kept))
 
     marker = marker_of(farm.home.store)
-    return kept.get(("compare", chosen), marker, REPORT_S, make, REPORT_REST)
+    return reports.get(("compare", chosen), marker, REPORT_S, make, REPORT_REST)
 
 
-def sweep_report(farm: Reading, kept: Kept, sweep_id: str) -> tuple[Page, Sequence[str]]:
-    """Return the report of a sweep as a page, and what it leaves out; raises NotFound."""
+def sweep_report(
+    farm: Reading, kept: Kept, reports: Kept, sweep_id: str
+) -> tuple[Page, Sequence[str]]:
+    """Return the report of a sweep as a page, and what it leaves out; raises NotFound.
+
+    kept and reports: as `comparison` has them.
+    """
 
     def make() -> tuple[Page, Sequence[str]]:
         record = record_of(farm.store, sweep_id)
@@ -132,7 +143,7 @@ def sweep_report(farm: Reading, kept: Kept, sweep_id: str) -> tuple[Page, Sequen
         return report_page(view), notes
 
     marker = marker_of(farm.home.store)
-    return kept.get(("report", sweep_id), marker, REPORT_S, make, REPORT_REST)
+    return reports.get(("report", sweep_id), marker, REPORT_S, make, REPORT_REST)
 
 
 def catalog_of(kept: Kept) -> Catalog:
@@ -152,7 +163,7 @@ def _page(
         groups=grouped(results, failures),
         results=results,
         failures=failures,
-        reference=Baseline({}),
+        reference=Baseline({}, catalog),
         catalog=catalog,
     )
     return report_page(view), notes

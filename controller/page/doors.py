@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from aiohttp import web
 
@@ -36,7 +36,7 @@ class Door:
 
     def begin(self, request: web.Request, token: str, to: str) -> web.Response:
         """Return the answer to who has signed in."""
-        self._end(request)  # an older one of this browser
+        self.forget(request)  # an older one of this browser
         answer = see_other(to)
         answer.set_cookie(
             self._name(request),
@@ -50,13 +50,17 @@ class Door:
 
     def end(self, request: web.Request) -> web.Response:
         """Return the answer to who has signed out."""
-        self._end(request)
+        self.forget(request)
         answer = see_other(SIGN_IN)
         name = self._name(request)
         answer.del_cookie(name, path="/", secure=self._tls, httponly=True, samesite="Strict")
         return answer
 
-    def _end(self, request: web.Request) -> None:
+    def forget(self, request: web.Request) -> None:
+        """End the session of a request, if it has one.
+
+        The cookie stays: an answer that is late would delete that of a newer session.
+        """
         if id_ := request.cookies.get(self._name(request)):
             self._sessions.end(id_)
 
@@ -69,20 +73,27 @@ class Door:
 
 def own_address(given: str) -> str:
     """Return an address of this server to go to; the start for any other."""
-    parts = urlsplit(given) if len(given) <= MAX_ADDRESS else None
-    local = parts and not parts.scheme and not parts.netloc
-    plain = given.isascii() and given.isprintable() and "\\" not in given
-    return given if local and plain and given.startswith("/") and given[1:2] != "/" else START
+    fits = len(given) <= MAX_ADDRESS and given.isascii() and given.isprintable()
+    local = given.startswith("/") and not given.startswith("//") and "\\" not in given
+    return given if fits and local else START
 
 
 def require_same_origin(request: web.Request) -> None:
     """Raise NotAllowed for a form that a browser says to be of another site."""
     site = request.headers.get("Sec-Fetch-Site", "same-origin")
     origin = request.headers.get("Origin")
-    same = origin is None or urlsplit(origin).netloc == request.host
+    same = origin is None or _authority_of(origin) == request.host
     if site not in ("same-origin", "none") or not same:
         seen = "the form is of another site"
         raise NotAllowed("take the form", seen, "Open the page itself, and do it there.")
+
+
+def _authority_of(origin: str) -> str | None:
+    """Return the host and port of an origin; None if it is malformed."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def require_own_form(session: Session | None, form: Mapping[str, str]) -> Session:
@@ -104,10 +115,13 @@ async def read_form(request: web.Request, timeout_s: float = FORM_TIMEOUT_S) -> 
         raise too_large
     try:
         async with asyncio.timeout(timeout_s):
-            fields = await request.post()
+            body = await request.read()
     except TimeoutError as late:
         seen = f"it did not arrive within {timeout_s:.0f} s"
         raise BodyLate("read the form", seen, "Send it again.") from late
     except web.HTTPRequestEntityTooLarge as refused:
         raise too_large from refused
-    return {name: value for name, value in fields.items() if isinstance(value, str)}
+    if len(body) > MAX_FORM_BYTES:  # it came in pieces
+        raise too_large
+    # Forms are UTF-8, whatever their type says: <https://url.spec.whatwg.org/#urlencoded-parsing>.
+    return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,16 +33,14 @@ def _seen(file: Path) -> tuple[int, int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A value, and when and in how many seconds it was made."""
+    """A value, when and in how many seconds it was made, and how long it stands."""
 
     marker: Hashable
     at: float
     took_s: float
+    longest_s: float
+    rest: float
     value: Any
-
-    def stands(self, now: float, marker: Hashable, longest_s: float, rest: float) -> bool:
-        age_s = now - self.at
-        return age_s < rest * self.took_s or (self.marker == marker and age_s < longest_s)
 
 
 @dataclass(slots=True)
@@ -55,11 +53,21 @@ class _Making:
 
 
 class Kept:
-    """Values by what they are of; each is made by one thread at a time."""
+    """Values by what they are of; each is made by one thread at a time.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MOST) -> None:
+    shared_rest: whether the rest of each is as many times as long as all kept ones took together.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        most: int = MOST,
+        *,
+        shared_rest: bool = False,
+    ) -> None:
         self._clock = clock
         self._most = most
+        self._shared_rest = shared_rest
         self._lock = threading.Lock()
         self._making: dict[Hashable, _Making] = {}
         self._values: dict[Hashable, _Made] = {}
@@ -78,18 +86,36 @@ class Kept:
         times as long as it took to make, so that what is costly takes a bounded share of a core.
         """
         with self._alone(of):
-            known = self._values.get(of)
             begun = self._clock()
-            if known and known.stands(begun, marker, longest_s, rest):
+            known = self._standing(of, marker, begun)
+            if known:
                 return cast(Value, known.value)
             value = make()
             made_at = self._clock()
             with self._lock:
                 self._values.pop(of, None)
-                self._values[of] = _Made(marker, made_at, made_at - begun, value)
+                took_s = made_at - begun
+                self._values[of] = _Made(marker, made_at, took_s, longest_s, rest, value)
                 while len(self._values) > self._most:
                     del self._values[next(iter(self._values))]
         return value
+
+    def _standing(self, of: Hashable, marker: Hashable, now: float) -> _Made | None:
+        """Return the value that stands, if there is one; forget all that can't any more."""
+        with self._lock:
+            self._values = {
+                key: one
+                for key, one in self._values.items()
+                if now - one.at < max(one.longest_s, self._rest_s(one))
+            }
+            known = self._values.get(of)
+            if known and (known.marker == marker or now - known.at < self._rest_s(known)):
+                return known
+            return None
+
+    def _rest_s(self, one: _Made) -> float:
+        counted: Iterable[_Made] = self._values.values() if self._shared_rest else (one,)
+        return one.rest * sum(each.took_s for each in counted)
 
     @contextmanager
     def _alone(self, of: Hashable) -> Iterator[None]:

@@ -32,6 +32,8 @@ SWEEPS_SHOWN: Final = 25
 RESULTS_SHOWN: Final = 50
 PROFILES_KEPT: Final = 4
 """Each may be megabytes."""
+REPORTS_KEPT: Final = 8
+"""Comparisons and reports of sweeps; the same holds for them."""
 WORDS: Final[Mapping[str, object]] = {
     "moment": moment,
     "utc_minute": utc_minute,
@@ -53,6 +55,7 @@ class Pages:
     def __init__(self, kept: Kept) -> None:
         self._kept = kept
         self._profiles = Kept(most=PROFILES_KEPT)
+        self._reports = Kept(most=REPORTS_KEPT, shared_rest=True)
 
     @property
     def by_address(self) -> Mapping[str, Make]:
@@ -165,7 +168,7 @@ class Pages:
     def compare(self, farm: Reading, request: web.Request, _: Visitor) -> View:
         """Return any devices, stacks, workloads and scenarios set against each other."""
         chosen = chosen_of(request.query.items())
-        page, notes = comparison(farm, self._kept, chosen)
+        page, notes = comparison(farm, self._kept, self._reports, chosen)
         more = {"choices": choices(farm, chosen), "notes": notes}
         return _of_report(page, "compare.html", more, "/compare")
 
@@ -173,7 +176,7 @@ class Pages:
         """Return the report of a sweep."""
         parse(NoQuery, request.query.items())
         sweep_id = request.match_info["sweep_id"]
-        page, notes = sweep_report(farm, self._kept, sweep_id)
+        page, notes = sweep_report(farm, self._kept, self._reports, sweep_id)
         more = {"choices": (), "notes": notes, "sweep_id": sweep_id}
         return _of_report(page, "sweep_report.html", more, "/sweeps")
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from aiohttp import web
 
-from controller.api.replies import etag_of, is_known
+from controller.api.replies import etag_of, in_pieces, is_known
 from controller.contracts.records import Scope
 from controller.reports.html.charts import Chart
 from controller.reports.html.page import environment, library, resource
@@ -110,7 +110,9 @@ def html(request: web.Request, text: str, *, charts: bool = False) -> web.Respon
     }
     if is_known(request.headers.getall("If-None-Match", []), tag):
         return web.Response(status=304, headers=headers)
-    return web.Response(body=body, content_type="text/html", charset="utf-8", headers=headers)
+    return web.Response(
+        body=in_pieces(body), content_type="text/html", charset="utf-8", headers=headers
+    )
 
 
 def error(text: str, status: int, headers: Mapping[str, str]) -> web.Response:
@@ -151,7 +153,7 @@ def static_answer(path: str) -> web.Response:
         raise web.HTTPNotFound
     kept = "public, max-age=31536000, immutable"
     return web.Response(
-        body=static_files()[name],
+        body=in_pieces(static_files()[name]),
         content_type=_TYPES[name.rpartition(".")[2]],
         charset="utf-8",
         headers={**HEADERS, "Cache-Control": kept},

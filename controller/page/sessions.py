@@ -20,6 +20,8 @@ IDLE_S: Final = 12 * 3600.0
 """For so long after its last request, a session lasts."""
 MOST: Final = 1000
 """Sessions that are kept; of more, the one that was idle longest ends."""
+MOST_OF_TOKEN: Final = 20
+"""The same of one token: whoever signs in again and again ends nobody else's session."""
 
 
 @dataclass(slots=True)
@@ -46,10 +48,12 @@ class Sessions:
         clock: Callable[[], float] = time.monotonic,
         idle_s: float = IDLE_S,
         most: int = MOST,
+        most_of_token: int = MOST_OF_TOKEN,
     ) -> None:
         self._clock = clock
         self._idle_s = idle_s
         self._most = most
+        self._most_of_token = most_of_token
         self._lock = threading.Lock()
         self._sessions: dict[str, Session] = {}
         """The one that was idle longest is first."""
@@ -60,8 +64,7 @@ class Sessions:
         session = Session(token, secrets.token_urlsafe(ID_BYTES), self._clock())
         with self._lock:
             self._forget_idle()
-            while len(self._sessions) >= self._most:
-                del self._sessions[next(iter(self._sessions))]
+            self._make_room(token)
             self._sessions[_digest(id_)] = session
         return id_
 
@@ -79,6 +82,13 @@ class Sessions:
         """End the session with an id, if there is one."""
         with self._lock:
             self._sessions.pop(_digest(id_), None)
+
+    def _make_room(self, token: str) -> None:
+        own = [digest for digest, one in self._sessions.items() if one.token == token]
+        for digest in own[: max(0, len(own) + 1 - self._most_of_token)]:
+            del self._sessions[digest]
+        while len(self._sessions) >= self._most:
+            del self._sessions[next(iter(self._sessions))]
 
     def _forget_idle(self) -> None:
         before = self._clock() - self._idle_s

@@ -17,6 +17,7 @@ from controller.api.reads import Reading
 from controller.contracts.records import Scope
 from controller.page.doors import (
     SIGN_IN,
+    START,
     Door,
     own_address,
     read_form,
@@ -43,6 +44,8 @@ from controller.platform.terminal import LONGEST
 API: Final = "/api/"
 SESSION: Final = "/session"
 OPEN: Final = (SIGN_IN, SESSION)
+TO: Final = web.RequestKey("page_to", str)
+"""Where the form of a request to sign in leads."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -93,11 +96,12 @@ class Site:
     ) -> web.Response:
         """See Front."""
         if said.status == 401 and request.path != SIGN_IN:
-            to = request.path_qs if request.method == "GET" else "/"
+            self._door.forget(request)  # its token is not valid any more
+            to = request.path_qs if request.method == "GET" else START
             return see_other(f"{SIGN_IN}?{urlencode({'to': own_address(to)})}")
         own = {name: value for name, value in headers.items() if name != "WWW-Authenticate"}
         if said.status == 401:
-            return error(self._form("/", "This token is not valid."), 401, own)
+            return error(self._form(request.get(TO, START), "This token is not valid."), 401, own)
         view = View(said.title, "problem.html", {"said": said})
         return error(html_of(view, None), said.status, own)
 
@@ -108,7 +112,7 @@ class Site:
         return Visitor(caller.name, caller.scope, session.form_key if session else "")
 
     async def _sign_in(self, request: web.Request) -> web.StreamResponse:
-        to = own_address(request.query.get("to", "/"))
+        to = own_address(request.query.get("to", START))
         return html(request, self._form(to, ""))
 
     def _form(self, to: str, wrong: str) -> str:
@@ -120,9 +124,10 @@ class Site:
 
     async def _signed_in(self, request: web.Request) -> web.StreamResponse:
         form = await read_form(request)
+        request[TO] = to = own_address(form.get("to", START))
         token = form.get("token", "").strip()
         await self._backing.caller(request, f"Bearer {token}")
-        return self._door.begin(request, token, own_address(form.get("to", "/")))
+        return self._door.begin(request, token, to)
 
     async def _sign_out(self, request: web.Request) -> web.StreamResponse:
         require_own_form(self._door.session(request), await read_form(request))

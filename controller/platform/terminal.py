@@ -103,10 +103,11 @@ class VisibleFormatter(logging.Formatter):
 
 
 def log_visibly() -> None:
-    """Log to standard error from INFO on, with times."""
+    """Log to standard error from INFO on, with times; of httpx, from WARNING on."""
     handler = logging.StreamHandler()
     handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # at INFO, it logs each request
 
 
 def make_visible() -> None:

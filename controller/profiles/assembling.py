@@ -15,7 +15,7 @@ from controller.profiles.parts import headroom_of, parts_of
 from controller.profiles.primitive import primitive_of
 from controller.profiles.primitive_bytes import moved_bytes
 from controller.profiles.roofs import above_told, is_narrowed, taps_inside
-from controller.profiles.verbose import Total
+from controller.profiles.verbose import MAX_EXAMPLE, Total
 
 TOP = 12
 """Pairs of primitive and direction in a summary."""
@@ -29,6 +29,14 @@ of less than none."""
 UNCOUNTED = "rnn"
 """The kind of primitive that computes much, of FLOPs that are not told."""
 Primitives = Mapping[tuple[Place, str], Spent]
+
+
+class Strange(NamedTuple):
+    """Executions whose descriptions are not known."""
+
+    calls: int
+    example: str | None
+    """The first description."""
 
 
 def from_totals(totals: Mapping[bytes, Total]) -> Primitives:
@@ -111,16 +119,16 @@ def _cut(row: PrimitiveRow, share: float) -> PrimitiveRow:
 
 def primitive_rows(
     found: Primitives, steps: int, scale: float = 1.0
-) -> tuple[list[PrimitiveRow], int]:
-    """Return the primitives, largest first, and how many executions could not be understood.
+) -> tuple[list[PrimitiveRow], Strange]:
+    """Return the primitives, largest first, and the executions that could not be understood.
 
     scale: what their times are multiplied by.
     """
-    rows, strange = [], 0
+    rows, strange = [], Strange(0, None)
     for (place, body), spent in found.items():
         primitive = primitive_of(body)
         if primitive is None:
-            strange += spent.calls
+            strange = Strange(strange.calls + spent.calls, strange.example or body[:MAX_EXAMPLE])
             continue
         rows.append(
             PrimitiveRow(
@@ -180,7 +188,7 @@ def top_primitives(rows: Iterable[PrimitiveRow]) -> list[TopPrimitive]:
             calls=sum(row.calls for row in group),
             seconds=(seconds := sum(row.seconds for row in group)),
             share=seconds / total_s if total_s else 0.0,
-            efficiency=efficiency_of([(r.seconds, r.calls, r.replay) for r in group]).value,
+            efficiency=efficiency_of([(r.seconds, r.kept_calls, r.replay) for r in group]).value,
         )
         for (primitive, direction), group in groups.items()
     ]

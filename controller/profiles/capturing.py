@@ -66,8 +66,8 @@ def profile_of(captured: Captured) -> Profile:
         libraries=tuple(facts.libraries),
         isa=facts.isa,
         left_out=dict(verbose.facts.left_out),
-        skipped=facts.skipped + strange + traced.skipped + verbose.skipped,
-        example=facts.example or traced.example or verbose.example,
+        skipped=facts.skipped + strange.calls + traced.skipped + verbose.skipped,
+        example=facts.example or strange.example or traced.example or verbose.example,
         notes=(
             *_notes(captured, cut_s),
             *traced.notes,

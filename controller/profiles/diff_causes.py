@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from controller.contracts.profile_diff import ChangeKind
+from controller.profiles.counts import calls_text
 from controller.profiles.model import PrimitiveRow
 from controller.profiles.parts import Row
 from controller.profiles.sites import Key, Site, dtype_of, is_conversion, is_copy, is_reorder, op_of
@@ -67,6 +68,30 @@ def changes_of(one: Site | None, other: Site | None) -> Iterator[FoundChange]:
         yield FoundChange(Cause(kind, why), found, found_b)
     if one.parts or other.parts:
         yield FoundChange(cause, one, other)
+
+
+def with_types(found: Iterable[FoundChange]) -> list[FoundChange]:
+    """Return the changes, where copies of one side alone, as in the gradients of casts, are told
+    with the data type that the work of the same module and phase has on the other side."""
+    changes = list(found)
+    typed = [one for one in changes if one.cause.kind is ChangeKind.DATA_TYPE]
+    typed.sort(key=lambda change: change.one.seconds + change.other.seconds)
+    types = {(one.one.phase, one.one.module): one.cause.detail for one in typed}
+    return [_typed(change, types) for change in changes] if types else changes
+
+
+def _typed(change: FoundChange, types: Mapping[tuple[str, str], str]) -> FoundChange:
+    one, other = change.one, change.other
+    why = types.get((one.phase, one.module))
+    if why is None or change.cause.kind not in (ChangeKind.ONLY_A, ChangeKind.ONLY_B):
+        return change
+    parts = (*one.parts, *other.parts)
+    copied_s = sum(part.seconds for part in parts if is_copy(part.row))
+    if 2 * copied_s <= one.seconds + other.seconds:
+        return change
+    counts = one.calls, other.calls
+    cause = Cause(ChangeKind.COPIES, why, counted=one.op or other.op, counts=counts)
+    return replace(change, cause=cause)
 
 
 def _cause_of_only(one: Site | None, other: Site | None) -> Cause:
@@ -170,7 +195,7 @@ def _most_apart(works: Sequence[Site], key_of: Callable[[Row], str]) -> tuple[st
 
 
 def _counted(name: str, one: float, other: float) -> str:
-    return f"{name} {one:g} → {other:g}"
+    return f"{name} {_shift(calls_text(one), calls_text(other))}"
 
 
 def _name(row: Row) -> str:

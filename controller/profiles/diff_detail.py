@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from controller.contracts.errors import UserError
-from controller.profiles.model import LOAD, KernelRow, Place, Profile
+from controller.profiles.model import LOAD, KernelRow, Place, PrimitiveRow, Profile
 from controller.profiles.parts import part_of, parts_of
 
 NAMES = ("A", "B")
@@ -79,16 +79,22 @@ def _primitives_alone(one: Profile, other: Profile, log: str, names: tuple[str, 
 
 
 def _without_places(profile: Profile) -> Profile:
-    """Return a profile's primitives as a log has them."""
-    told = {"step_s": None, "traced_step_s": None, "load_s": None, "op_threads": 1}
+    """Return a profile's primitives as a log has them: whole, with times as they were watched."""
+    scale = profile.summary.scale or 1.0
+    told = {"step_s": None, "traced_step_s": None, "load_s": None, "op_threads": 1, "scale": None}
     return Profile(
         profile.summary.model_copy(update=told),
         kernels=(),
-        primitives=tuple(
-            row if row.place == NOWHERE else replace(row, place=NOWHERE)
-            for row in profile.primitives
-        ),
+        primitives=tuple(_as_logged(row, scale) for row in profile.primitives),
     )
+
+
+def _as_logged(row: PrimitiveRow, scale: float) -> PrimitiveRow:
+    watched = 1 / (scale * (row.kept or 1.0))  # of none of it, the time is lost
+    if row.place == NOWHERE and watched == 1.0:
+        return row
+    seconds, least_s = row.seconds * watched, row.least_s * watched
+    return replace(row, place=NOWHERE, seconds=seconds, least_s=least_s, kept=1.0)
 
 
 def _folded(profile: Profile) -> Profile:

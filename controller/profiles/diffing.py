@@ -14,7 +14,8 @@ from operator import attrgetter
 
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.profile_diff import Change, ChangeKind, ProfileDiff, Ratio
-from controller.profiles.diff_causes import FoundChange, changes_of
+from controller.profiles.counts import calls_text
+from controller.profiles.diff_causes import FoundChange, changes_of, with_types
 from controller.profiles.diff_conditions import are_known, conditions_of, reading_of
 from controller.profiles.diff_detail import NAMES, in_same_detail
 from controller.profiles.model import Profile
@@ -40,7 +41,7 @@ def diff(one: Profile, other: Profile, names: tuple[str, str] = NAMES) -> Profil
     """
     same = in_same_detail(one, other, names)
     sites = sites_of(same.one), sites_of(same.other)
-    found = [change for pair in paired(*sites) for change in changes_of(*pair)]
+    found = with_types(change for pair in paired(*sites) for change in changes_of(*pair))
     summaries = same.one.summary, same.other.summary
     one_s, other_s = (sum(site.seconds for site in of) for of in sites)
     seconds = step_time(summaries[0], one_s), step_time(summaries[1], other_s)
@@ -172,7 +173,7 @@ class _Group:
         one, other, kind = found.one, found.other, found.cause.kind
         # The operation itself needs no other name; its calls are those that differ.
         is_itself = found.cause.counted in (one.op, other.op)
-        detail = "" if is_itself else self._detail()
+        detail = found.cause.detail if is_itself else self._detail()
         calls = self.counts if is_itself else self.calls
         return Change(
             kind=kind,
@@ -198,7 +199,8 @@ class _Group:
         cause = self.largest.cause
         if not cause.counted:
             return cause.detail
-        return f"{cause.counted} {self.counts[0]:g} → {self.counts[1]:g}"
+        one, other = map(calls_text, self.counts)
+        return f"{cause.counted} {one} → {other}"
 
 
 def _calls(kind: ChangeKind, site: Site) -> float:

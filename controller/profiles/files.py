@@ -47,6 +47,10 @@ MOST_SUM_S = 1e15
 MOST = 1e60
 """Of any other number: so large a one, multiplied by another, is one still."""
 
+MOST_ROWS = 1_000_000
+"""Kernels or primitives that are read: of the largest steps, a profile has a tenth. A few bytes may
+tell of any number of equal rows, each of which takes memory."""
+
 _PLACE = [(field.name, pa.string()) for field in fields(Place)]
 _REPLAY = [
     *((name, pa.float64()) for name in ("replay_s", "replay_low_s", "replay_high_s")),
@@ -60,6 +64,8 @@ _PRIMITIVE_TEXT = (
     *("attributes", "post_ops", "algorithm", "problem", "body"),
 )
 _PRIMITIVE = ("calls", "seconds", "least_s")
+_KEPT = "kept"
+"""A column that earlier releases did not write."""
 
 
 def _numbers(names: Iterable[str], kind: pa.DataType) -> list[pa.Field]:
@@ -75,6 +81,7 @@ PRIMITIVE_SCHEMA = pa.schema(
         *((name, pa.string()) for name in _PRIMITIVE_TEXT),
         *((name, pa.int64()) for name in PARAMETERS),
         *_numbers(_PRIMITIVE, pa.float64()),
+        (_KEPT, pa.float64()),
         *_MAYBE,
         *_REPLAY,
     ]
@@ -84,6 +91,7 @@ _SECONDS = (*_KERNEL[1:], *_PRIMITIVE[1:], "replay_s", "replay_low_s", "replay_h
 _BOUNDS: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(_SECONDS, (-ROUNDED_S, MOST_SUM_S)),
     **dict.fromkeys(("calls", *_OPTIONAL, "replay_runs"), (0.0, MOST)),
+    _KEPT: (0.0, 1.0),
 }
 """Column of kernels or primitives → least and most of its numbers."""
 
@@ -103,7 +111,7 @@ def write(profile: Profile, folder: Path) -> None:
     said = {METADATA: profile.summary.model_dump_json().encode()}
     kernels = [_flat(row, (*_KERNEL, *_OPTIONAL)) for row in profile.kernels]
     primitives = [
-        _flat(row, (*_PRIMITIVE_TEXT, *_PRIMITIVE, *_OPTIONAL))
+        _flat(row, (*_PRIMITIVE_TEXT, *_PRIMITIVE, _KEPT, *_OPTIONAL))
         | {name: row.parameters.get(name) for name in PARAMETERS}
         for row in profile.primitives
     ]
@@ -126,7 +134,12 @@ def read(folder: Path) -> Profile:
     return Profile(
         summary,
         _rows(KernelRow, kernels),
-        _rows(PrimitiveRow, primitives, parameters=_parameters(primitives)),
+        _rows(
+            PrimitiveRow,
+            primitives,
+            parameters=_parameters(primitives),
+            kept=[1.0 if share is None else share for share in primitives[_KEPT]],
+        ),
         _timeline(folder / TIMELINE),
     )
 
@@ -145,10 +158,8 @@ def _spans(path: Path) -> dict[str, list[Any]]:
 
     A page has as many rows as threads and lanes, and all times at once.
     """
-    columns = _columns(path, TIMELINE_SCHEMA)
+    columns = _columns(path, TIMELINE_SCHEMA, MOST_SPANS, "spans")
     count = len(columns["thread"])
-    if count > MOST_SPANS:
-        raise pa.ArrowInvalid(f"it has {count:,} spans, more than the {MOST_SPANS:,} of a timeline")
     bounds = {
         "thread": (0, count),
         "lane": (0, FIRST_LANE + 1 + count),  # nested, below the lanes of the step and its phases
@@ -161,7 +172,7 @@ def _spans(path: Path) -> dict[str, list[Any]]:
 
 def _rows_of(path: Path, schema: pa.Schema) -> dict[str, list[Any]]:
     """Return the columns of kernels or primitives; raises ArrowInvalid for what no step has."""
-    columns = _columns(path, schema)
+    columns = _columns(path, schema, MOST_ROWS, "rows")
     _require(columns, {name: _BOUNDS[name] for name in schema.names if name in _BOUNDS})
     return columns
 
@@ -189,11 +200,17 @@ def _summary(path: Path) -> ProfileSummary:
     return read_json(ProfileSummary, path, MAX_SUMMARY_BYTES)
 
 
-def _columns(path: Path, schema: pa.Schema) -> dict[str, list[Any]]:
-    """Return the values of each column. Raises ArrowInvalid for columns of one name."""
+def _columns(path: Path, schema: pa.Schema, most: int, what: str) -> dict[str, list[Any]]:
+    """Return the values of each column. Raises ArrowInvalid for columns of one name.
+
+    most: rows that are read; what: their name in the error for a file of more.
+    """
     # From memory and without threads: Arrow's, even idle, may abort a process that ends.
     data = pa.py_buffer(path.read_bytes())
-    known = pq.read_metadata(pa.BufferReader(data)).schema
+    told = pq.read_metadata(pa.BufferReader(data))
+    if (rows := _most_rows(told)) > most:
+        raise pa.ArrowInvalid(f"it has {rows:,} {what}, more than the {most:,} that are read")
+    known = told.schema
     columns = [known.column(number) for number in range(len(known))]
     texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
     table = pq.ParquetFile(  # not `read_table`, which loads what reads folders of files
@@ -202,6 +219,17 @@ def _columns(path: Path, schema: pa.Schema) -> dict[str, list[Any]]:
     if len({*table.column_names}) < table.num_columns:
         raise pa.ArrowInvalid("two of its columns have one name")
     return {field.name: _values(table, field) for field in schema}
+
+
+def _most_rows(told: pq.FileMetaData) -> int:
+    """Return the most rows that a file may have, whichever of its counts is the right one."""
+    groups = map(told.row_group, range(told.num_row_groups))
+    return int(max(told.num_rows, sum(map(_most_rows_of, groups))))
+
+
+def _most_rows_of(group: pq.RowGroupMetaData) -> int:
+    columns = map(group.column, range(group.num_columns))
+    return int(max(0, group.num_rows, *(column.num_values for column in columns)))
 
 
 def _values(table: pa.Table, field: pa.Field) -> list[Any]:

@@ -11,7 +11,13 @@ from typing import BinaryIO
 
 from controller.contracts.errors import UserError
 from controller.contracts.profile import Creation, ProfileOrigin, ProfileSummary
-from controller.profiles.assembling import from_totals, kernel_rows, primitive_rows, summarised
+from controller.profiles.assembling import (
+    Strange,
+    from_totals,
+    kernel_rows,
+    primitive_rows,
+    summarised,
+)
 from controller.profiles.dates import date_of
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.model import Profile
@@ -62,7 +68,7 @@ def import_log(file: BinaryIO, path: Path, steps: int | None = None) -> Profile:
     known = steps or (repeats.count if repeats else None)
     rows, strange = primitive_rows(from_totals(found), steps=known or 1)
     if not rows:
-        raise _without_executions(path, facts)
+        raise _without_rows(path, facts, strange)
     if steps:
         _check_steps(path, steps, found, repeats)
     summary = ProfileSummary(
@@ -71,9 +77,9 @@ def import_log(file: BinaryIO, path: Path, steps: int | None = None) -> Profile:
         libraries=tuple(facts.libraries),
         isa=facts.isa,
         created=_creations(facts),
-        skipped=facts.skipped + strange,
-        example=facts.example,
-        notes=(*_notes(file, path, facts, strange), *_steps_note(steps, repeats)),
+        skipped=facts.skipped + strange.calls,
+        example=facts.example or strange.example,
+        notes=(*_notes(file, path, facts, strange.calls), *_steps_note(steps, repeats)),
     )
     return summarised(summary, [], rows)
 
@@ -185,13 +191,20 @@ def _steps_note(given: int | None, repeats: Repeats | None) -> Iterator[str]:
         )
 
 
-def _without_executions(path: Path, facts: LogFacts) -> ProfileUnreadable:
+def _without_rows(path: Path, facts: LogFacts, strange: Strange) -> ProfileUnreadable:
     if facts.before:
         before, marker = facts.before
         return ProfileUnreadable(
             f"read {path}",
             f"its lines have something before {marker}, such as {before[:40]!r}",
             f"Give the lines of one process, each from {marker} on.",
+        )
+    if strange.example:
+        return ProfileUnreadable(
+            f"read {path}",
+            f"none of its {strange.calls:,} executions has a description that is known; the first "
+            f"is {strange.example!r}",
+            "Give a log as oneDNN 1.x to 3.x has printed it, or a trace of torch.profiler.",
         )
     first = f"; its first other line is {facts.example[:40]!r}" if facts.example else ""
     return _unreadable(path, f'the log contains no "primitive,exec" line{first}')

@@ -161,7 +161,7 @@ def _kind_of(row: PrimitiveRow) -> Kind:
 
 def _efficiency(rows: Sequence[PrimitiveRow], scale: float) -> Efficiency:
     """Return the efficiency of times as they were watched, not scaled."""
-    return efficiency_of([(row.seconds / scale, row.calls, row.replay) for row in rows])
+    return efficiency_of([(row.seconds / scale, row.kept_calls, row.replay) for row in rows])
 
 
 def _bounded(found: Efficiency, off: tuple[float, float]) -> tuple[float, float, float]:

@@ -107,6 +107,12 @@ class PrimitiveRow:
     """Share of its time that is inside its kernel; the rest was cut off."""
     replay: Projection | None = None
 
+    @property
+    def kept_calls(self) -> float:
+        """Calls in a step that take as long in whole as all of them after the cut: replays are of
+        whole calls."""
+        return self.calls * self.kept
+
 
 @dataclass(frozen=True, slots=True)
 class Span:

@@ -112,7 +112,7 @@ def projected(
 
 def measured_of(profile: Profile) -> list[tuple[float, float, Projection | None]]:
     """Return seconds, calls and replay of all that an efficiency is of."""
-    primitives = [(row.seconds, row.calls, row.replay) for row in profile.primitives]
+    primitives = [(row.seconds, row.kept_calls, row.replay) for row in profile.primitives]
     gemms = [(row.total_s, row.calls, row.replay) for row in profile.kernels if is_gemm(row)]
     return primitives + gemms
 

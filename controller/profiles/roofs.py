@@ -70,9 +70,19 @@ def _best(measured: Iterable[MeasuredPeaks]) -> dict[str, MeasuredPeaks]:
     best: dict[str, MeasuredPeaks] = {}
     for one in measured:
         for name, rate in one.rates.items():
-            if name not in best or rate.best > best[name].rates[name].best:
+            if name not in best or _counts_more(name, rate, best[name].rates[name]):
                 best[name] = one
     return best
+
+
+def _counts_more(name: str, rate: Rate, other: Rate) -> bool:
+    """Return whether a rate counts rather than another: that of larger arrays, else the better.
+
+    Smaller ones may have been in caches.
+    """
+    if name in MOVING and rate.beyond != other.beyond:
+        return rate.beyond > other.beyond
+    return rate.best > other.best
 
 
 class Faster(NamedTuple):
@@ -93,7 +103,8 @@ def above_roof(profile: Profile, peaks: Peaks) -> dict[str, Faster]:
     """
     scale = profile.summary.scale or 1.0
     fastest: dict[str, Faster] = {}
-    for name, found in (*_primitives(profile, scale), *_updates(profile, scale)):
+    beyond = beyond_caches(peaks)
+    for name, found in (*_primitives(profile, scale), *_updates(profile, scale, beyond)):
         peak = _peak(name, peaks)
         best = fastest[name].rate if name in fastest else 0.0
         if peak and found.rate > max(ABOVE * peak, best):
@@ -107,11 +118,16 @@ def _primitives(profile: Profile, scale: float) -> Iterator[tuple[str, Faster]]:
         yield row.dtype, Faster(_rate(row, scale), work, row.calls)
 
 
-def _updates(profile: Profile, scale: float) -> Iterator[tuple[str, Faster]]:
-    """Yield updates that no cache can hold."""
+def beyond_caches(peaks: Peaks) -> int:
+    """Return the bytes that an update has to move to be none of caches alone."""
+    return peaks.roofs[UPDATE].beyond if UPDATE in peaks.roofs else BEYOND_CACHES
+
+
+def _updates(profile: Profile, scale: float, beyond: int) -> Iterator[tuple[str, Faster]]:
+    """Yield updates that no cache can hold: they move so many bytes at least."""
     for row in profile.kernels:
         moved, watched_s = row.bytes or 0.0, row.self_s / scale
-        if is_update(row.place.kernel) and moved >= BEYOND_CACHES and watched_s:
+        if is_update(row.place.kernel) and moved >= beyond and watched_s:
             rate = moved * row.calls / watched_s
             yield UPDATE, Faster(rate, row.place.kernel, row.calls)
 
@@ -167,6 +183,7 @@ def raised_by(profile: Profile, peaks: Peaks, run: str) -> list[MeasuredPeaks]:
                     best=found.rate,
                     median=found.rate,
                     runs=max(1, round(found.calls * (summary.steps or 1))),
+                    array_bytes=beyond_caches(peaks) if name == UPDATE else None,
                 )
             },
             stack=str(origin.stack if origin else None),

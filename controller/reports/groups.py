@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from controller.contracts.base import Scalar
+from controller.contracts.catalog import Catalog
 from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
 from controller.contracts.result import Measurement, Validity, usable
 from controller.reports.figures import RANDOM, WEIGHTS
@@ -116,11 +117,13 @@ def grouped(
     return list(groups.values())
 
 
-def matches(origin: OutcomeOrigin, baseline: Mapping[str, Scalar]) -> bool:
+def matches(origin: OutcomeOrigin, baseline: Mapping[str, Scalar], catalog: Catalog) -> bool:
     """Return whether a cell matches a sweep's baseline; an empty baseline matches none."""
+    if not baseline:
+        return False
+    knobs = catalog.with_omitted(origin.workload, origin.stack, origin.scenario, origin.knobs)
     fields = {name: getattr(origin, name) for name in ("workload", "stack", "scenario", "device")}
-    wanted = baseline.items()
-    return bool(baseline) and all(fields.get(n, origin.knobs.get(n)) == v for n, v in wanted)
+    return all(fields.get(name, knobs.get(name)) == value for name, value in baseline.items())
 
 
 def baseline_of(

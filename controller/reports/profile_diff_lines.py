@@ -11,6 +11,7 @@ from rich.table import Table
 from controller.contracts.base import Scalar
 from controller.contracts.facts import unit_of
 from controller.contracts.profile_diff import Change, ChangeKind, Condition, ProfileDiff
+from controller.profiles.counts import calls_text
 from controller.profiles.diff_conditions import DENORMALS
 from controller.profiles.diff_detail import NAMES
 from controller.profiles.parts import NO_PHASE, UNEXPLAINED, WAITING
@@ -231,15 +232,15 @@ def _ops(change: Change) -> str:
 
 
 def _what(change: Change) -> str:
-    one, other = change.calls
+    calls = " → ".join(map(calls_text, change.calls))
     match change.kind:
         case ChangeKind.ONLY_A | ChangeKind.ONLY_B:
-            return f"{change.kind}, {max(one, other):g} calls"
+            return f"{change.kind}, {calls_text(max(change.calls))} calls"
         case ChangeKind.REORDERS | ChangeKind.COPIES:
             types = f" with data type {change.detail}" if change.detail else ""
-            return f"{change.kind} {one:g} → {other:g}{types}"
+            return f"{change.kind} {calls}{types}"
         case ChangeKind.CALLS:
-            return f"calls {change.detail or f'{one:g} → {other:g}'}"
+            return f"calls {change.detail or calls}"
         case ChangeKind.SAME_WORK:
             a_s, b_s = change.seconds
             work = "" if change.op in (UNEXPLAINED, WAITING) else "same work, "

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from controller.contracts.profile import ProfileSummary
-from controller.profiles.model import KernelRow, PrimitiveRow, Profile, phase_number
+from controller.profiles.assembling import efficiency_of
+from controller.profiles.model import KernelRow, PrimitiveRow, Profile, Projection, phase_number
 from controller.profiles.parts import (
     NO_PHASE,
     UNEXPLAINED,
@@ -153,10 +154,14 @@ def _primitive_key(row: Row) -> tuple[str, ...]:
     return (row.primitive, row.direction, row.implementation, row.data_types, row.problem)
 
 
-def _replayed_s(row: Row) -> float:
-    """Return the seconds of a step that a row's replay covers; a kernel's include those it
-    calls."""
-    return row.total_s if isinstance(row, KernelRow) else row.seconds
+def _replayed(row: Row) -> tuple[float, float, Projection | None]:
+    """Return the seconds of a step that a row's replay covers, of how many calls, and the replay.
+
+    A kernel's seconds include those of what it calls.
+    """
+    if isinstance(row, KernelRow):
+        return row.total_s, row.calls, row.replay
+    return row.seconds, row.kept_calls, row.replay
 
 
 def _added(
@@ -174,14 +179,13 @@ def _line(key: tuple[str, ...], parts: Sequence[Part], total: float) -> Line:
     rows = [part.row for part in parts]
     kernels = [row for row in rows if isinstance(row, KernelRow)]
     seconds = sum(part.seconds for part in parts)
-    replayed = [(_replayed_s(r), r.calls * r.replay.seconds) for r in rows if r.replay]
-    replayed_s = sum(measured for measured, _ in replayed)
+    replayed = efficiency_of(map(_replayed, rows))
     return Line(
         key=key,
         # A primitive is called by a kernel: of what holds both, kernels are what is called.
         calls=sum(row.calls for row in kernels or rows),
         seconds=seconds,
         share=seconds / total if total else 0.0,
-        efficiency=sum(alone for _, alone in replayed) / replayed_s if replayed_s else None,
+        efficiency=replayed.value,
         headroom_s=headroom_of(parts),
     )

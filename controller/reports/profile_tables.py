@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from controller.contracts.profile import ProfileSummary
+from controller.profiles.counts import calls_text
 from controller.reports.profile_lines import Line, Lines, per
 from controller.reports.topdown_lines import topdown_lines, untold
 
 WIDE = 0.2
 """Share of an efficiency from which its interval says little."""
-MANY = 999_999.5
-"""Calls that are shown as a whole number: six digits would round them to a power."""
 NUMBERS = ("calls", "time", "share", "efficiency", "headroom")
 
 
@@ -50,7 +49,7 @@ def summary_lines(summary: ProfileSummary) -> list[str]:
         *_time_lines(summary),
         *_onednn_lines(summary),
         *_topdown_lines(summary),
-        *([f"skipped {summary.skipped}, the first: {summary.example}"] if summary.skipped else []),
+        *_skipped_lines(summary),
         *(f"note: {note}" for note in summary.notes),
     ]
 
@@ -70,6 +69,12 @@ def _time_lines(summary: ProfileSummary) -> Iterator[str]:
         yield f"waiting: {duration(summary.waiting_s)} {per(summary)}, which is no work"
     if summary.load_s:
         yield f"loading a batch: {duration(summary.load_s)} as watched, beside the step"
+
+
+def _skipped_lines(summary: ProfileSummary) -> Iterator[str]:
+    if summary.skipped:
+        first = "" if summary.example is None else f", the first: {summary.example}"
+        yield f"skipped {summary.skipped}{first}"
 
 
 def _topdown_lines(summary: ProfileSummary) -> list[str]:
@@ -125,11 +130,6 @@ def _created(summary: ProfileSummary) -> str:
         f"{one.calls:,} {one.kind or 'creations'} {duration(one.seconds)}"
         for one in summary.created
     )
-
-
-def calls_text(calls: float) -> str:
-    """Return a formatted number of calls; a mean of steps may be no whole number."""
-    return f"{calls:,.6g}" if calls < MANY else f"{calls:,.0f}"
 
 
 def rounded(number: float) -> str:

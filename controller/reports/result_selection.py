@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from controller.contracts.base import Scalar
+from controller.contracts.base import Scalar, scalar_text
 from controller.contracts.errors import NotFound, UserError
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Validity, usable
@@ -120,9 +120,11 @@ def _only(sides: Sequence[Side], name: str) -> Side:
         for knob in sorted(first.knobs.keys() | other.knobs.keys()):
             one, two = first.knobs.get(knob), other.knobs.get(knob)
             if one != two:
+                # A cell that is older than the knob lacks it, and none can be named by that.
+                named = next(scalar_text(value) for value in (one, two) if value is not None)
                 raise UserError(
                     f"choose results of side {name}",
                     f"several cells are stored, with {knob} {one} and {two}",
-                    f"Name one, such as {first.stack}:{knob}={one} or --knob {knob}={one}.",
+                    f"Name one, such as {first.stack}:{knob}={named} or --knob {knob}={named}.",
                 )
     return first

@@ -10,6 +10,7 @@ from controller.contracts.records import StoredResult
 from controller.reports.comparability import difference
 from controller.reports.comparison import Comparison, compare_pairs, compare_runs
 from controller.reports.result_selection import Wanted, choose, stray_knob
+from controller.reports.sides import with_omitted
 
 
 def compare_stored(
@@ -20,7 +21,7 @@ def compare_stored(
     remedy: what to do where they differ; force: compare nevertheless. Raises NotFound if a side has
     no results, and UserError if one is ambiguous, or if the sides differ.
     """
-    chosen = choose(results, wanted)
+    chosen = choose([with_omitted(result, catalog) for result in results], wanted)
     unlike = difference(chosen.paired or chosen.a, chosen.b, catalog.own_facts)
     unlike = unlike or stray_knob(chosen, wanted)
     if unlike and not force:

@@ -87,7 +87,9 @@ def summarise(
     groups = grouped(results, failures)
     known = [group for group in groups if group.origin.scenario in catalog.scenarios]
     unknown = [group for group in groups if group.origin.scenario not in catalog.scenarios]
-    return Summary(rankings_of(known, Baseline(baseline), catalog), compared, tuple(unknown))
+    return Summary(
+        rankings_of(known, Baseline(baseline, catalog), catalog), compared, tuple(unknown)
+    )
 
 
 def summaries_of(rankings: Sequence[Ranking]) -> list[CellSummary]:

@@ -60,7 +60,7 @@ class ArtefactDesk:
     async def offer(self, file: ArtefactFile) -> ArtefactReceipt:
         """Answer an agent that announces a file: what is held of it.
 
-        Raises UnknownAttempt for an attempt this agent was never given, AgentRevoked,
+        Raises UnknownAttempt for an attempt this agent did not lead, AgentRevoked,
         StoreUnavailable.
         """
         sweep_id = self._sweep_of(file)
@@ -93,7 +93,7 @@ class ArtefactDesk:
         if key not in self._admitted:
             if len(self._admitted) >= MOST_ADMITTED:
                 self._admitted.clear()
-            self._admitted[key] = self._farm.run_of_attempt(*key).sweep_id
+            self._admitted[key] = self._farm.run_led_by(*key).sweep_id
         return self._admitted[key]
 
     async def _stored(self, work: Callable[[float], ArtefactReceipt]) -> ArtefactReceipt:

@@ -72,12 +72,14 @@ class Drains:
     def _run(self, run: Run, names: dict[str, str]) -> RunNow:
         assert run.lease
         device_id = run.lease.device_id
+        known = self._roster.devices.get(device_id)
         return RunNow(
             run_id=run.run_id,
             sweep_id=run.sweep_id,
             user=self._runs.user_of(run.sweep_id) or "",
             device=device_id,
             device_name=names.get(device_id, device_id),
+            likeness=known.device.likeness if known else "",
             since=run.lease.leased_at,
             cooling=run.lease.cooling is True,
         )

@@ -180,9 +180,7 @@ class Farm:
             AttemptRef(run_id=run.run_id, attempt=run.lease.number): run
             for run in self._runs.leased(agent_id)
             # A former self's lease outlives a controller that died while the agent registered.
-            if run.lease
-            and (place := run.lease.place_of(agent_id))
-            and place.incarnation == question.incarnation
+            if run.lease and run.lease.place_of(agent_id, question.incarnation)
         }
         held = set(question.held)
         for ref in leased.keys() & held:
@@ -201,12 +199,13 @@ class Farm:
     def report(self, report: Report) -> None:
         """Store an attempt's outcome; it is durable on return.
 
-        Raises UnknownAttempt for an attempt this agent was never given, AgentRevoked, StoreDamaged,
-        and PartnersAwaited as long as another host of the run has not reported.
+        Raises UnknownAttempt for an attempt this incarnation of the agent was never given,
+        AgentRevoked, StoreDamaged, and PartnersAwaited as long as another host of the run has not
+        reported.
         """
         self._roster.require_admitted(report.agent_id)
         ref = report.ref
-        run = self.run_of_attempt(report.agent_id, ref)
+        run = self._run_of_attempt(report.agent_id, ref, report.incarnation)
         if run.attempts[ref.attempt - 1].agent_id == report.agent_id:
             self._report_lead(report, run)
         else:
@@ -269,12 +268,25 @@ class Farm:
         """Raise AgentRevoked if an agent is shut out."""
         self._roster.require_admitted(agent_id)
 
-    def run_of_attempt(self, agent_id: str, ref: AttemptRef) -> Run:
-        """Return the run of an attempt; raises UnknownAttempt unless this agent was given it."""
+    def run_led_by(self, agent_id: str, ref: AttemptRef) -> Run:
+        """Return the run of an attempt; raises UnknownAttempt unless this agent led it, in
+        whichever incarnation."""
+        run = self._run_of_attempt(agent_id, ref)
+        if run.attempts[ref.attempt - 1].agent_id != agent_id:
+            raise UnknownAttempt(ref.run_id, ref.attempt)
+        return run
+
+    def _run_of_attempt(
+        self, agent_id: str, ref: AttemptRef, incarnation: str | None = None
+    ) -> Run:
+        """Return the run of an attempt; raises UnknownAttempt unless this agent was given it.
+
+        incarnation: which of the agent's it has to be; None: any.
+        """
         run = self._runs.get(ref.run_id)
         attempts = run.attempts if run else ()
         if run is None or not any(
-            a.number == ref.attempt and agent_id in a.agent_ids for a in attempts
+            a.number == ref.attempt and a.was_given_to(agent_id, incarnation) for a in attempts
         ):
             raise UnknownAttempt(ref.run_id, ref.attempt)
         return run
@@ -287,10 +299,16 @@ class Farm:
         return any(known is not None and known.agent.host == host for known in held)
 
     def progress(self, progress: RunProgress) -> None:
-        """Pass a run's progress to its watchers; store only whether it cools down."""
+        """Pass a run's progress to its watchers; store only whether it cools down.
+
+        Ignores what is late, or not of a lease that this incarnation of the agent leads. Raises
+        AgentRevoked.
+        """
         ref, said = progress.ref, progress.progress
-        run = self._runs.get(ref.run_id)
-        if run and run.lease and run.lease.number == ref.attempt:
+        self._roster.require_admitted(progress.agent_id)
+        run = self._runs.open(ref.run_id)
+        lease = run.lease if run and run.lease and run.lease.number == ref.attempt else None
+        if run and lease and lease.place_of(progress.agent_id, progress.incarnation) is lease:
             self._runs.apply([(run, Cooled(ref.attempt, said.phase == COOL_DOWN))], quietly=True)
             self._publish(RunEvent.of(run, said))
 

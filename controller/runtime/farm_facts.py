@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from controller.contracts.catalog import load_catalog, plugins_left_out
+from controller.contracts.catalog import all_left_out, load_catalog
 from controller.contracts.device import RegisteredAgent
 from controller.contracts.errors import UserError
 from controller.contracts.plugins import LeftOut
@@ -122,7 +122,7 @@ def stored_facts(home: Home, store: StoreReader) -> StoredFacts:
     fault: UserError | None = None
     left_out: tuple[LeftOut, ...] = ()
     try:
-        left_out = plugins_left_out()
+        left_out = all_left_out()
         if any(run.lease is None for run in runs):  # else the manifests need not be read
             waits = waiting_now(home, store, runs, load_catalog)
     except UserError as error:  # a manifest is broken: all else is shown

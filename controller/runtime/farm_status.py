@@ -92,15 +92,17 @@ def _agent(stored: StoredFacts, known: RegisteredAgent) -> AgentNow:
 
 
 def _running(stored: StoredFacts) -> Iterator[RunNow]:
-    names = {known.device.id: known.name for known in stored.devices}
+    known = {each.device.id: each for each in stored.devices}
     for run in stored.runs:
         if run.lease:
+            device = known.get(run.lease.device_id)
             yield RunNow(
                 run_id=run.run_id,
                 sweep_id=run.sweep_id,
                 user=_user(stored, run),
                 device=run.lease.device_id,
-                device_name=names.get(run.lease.device_id, run.lease.device_id),
+                device_name=device.name if device else run.lease.device_id,
+                likeness=device.device.likeness if device else "",
                 since=run.lease.leased_at,
                 cooling=run.lease.cooling is True,
             )
@@ -244,7 +246,7 @@ def _manifests(facts: FarmFacts) -> Iterator[Check]:
     if fault := facts.stored.catalog_fault:
         yield _mend("manifests", f"cannot {fault.tried}: {fault.seen}", fault.remedy)
     for one in facts.stored.left_out:
-        yield _mend("plugins", one.said, one.remedy)
+        yield _mend(one.noun, one.said, one.remedy)
     if facts.manifests_changed:
         yield _mend("manifests", manifests.CHANGED, manifests.REMEDY)
 

@@ -265,10 +265,16 @@ def _namespaces(agents: AgentsFacts) -> Iterator[Check]:
         yield _well("user namespaces", "virtual phones can be kept in theirs")
 
 
+def _left_out(agents: AgentsFacts) -> Iterator[Check]:
+    for one in agents.left_out:
+        yield _mend(one.noun, one.said, one.remedy)
+
+
 _OF_AGENTS: Final[tuple[Callable[[AgentsFacts], Iterator[Check]], ...]] = (
     _programs,
     _stacks,
     _amx,
     _locks,
     _namespaces,
+    _left_out,
 )

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from controller.contracts.run import Run
 from controller.contracts.suite_rules import load_suites
 from controller.contracts.sweep import Sweep
-from controller.scheduling.suite_plan import Place, version_of
+from controller.scheduling.suite_plan import Place, PlaceOf, places_of, version_of
 from controller.scheduling.suite_session import PartRun, Session, in_order, spans_of
 from controller.store.protocol import FarmReader
 
-PlaceOf = Callable[[Sweep], Place | None]
-"""Returns the place of a sweep in a session; None if it is of none."""
-
 
 def by_name(sweep: Sweep) -> Place | None:
-    """Return the place that a sweep's name says, whoever gave it; see SuitePlan.place_of."""
+    """Return the place that a sweep's name says, whatever it measures; see SuitePlan.place_of."""
     return Place.of(sweep.name)
 
 
 def session_ids(store: FarmReader, place_of: PlaceOf = by_name) -> list[str]:
     """Return the ids of all sessions of the versions that have rules, oldest first."""
     known = {rules.version for rules in load_suites()}
-    places = (place_of(record.sweep) for record in store.sweeps())
-    ids = dict.fromkeys(place.session for place in places if place)
+    places = places_of(store.sweeps(), place_of).values()
+    ids = dict.fromkeys(place.session for place in places)
     return [id_ for id_ in ids if version_of(id_) in known]
 
 
@@ -37,10 +34,10 @@ def read_sessions(
     runs = store.runs()
     run_of = {run.sweep_id: run for run in runs if run.position == 0}
     found: defaultdict[str, list[PartRun]] = defaultdict(list)
-    for record in store.sweeps():
-        place = place_of(record.sweep)
-        if place and place.session in wanted and record.sweep_id in run_of:
-            found[place.session].append(part_run(store, place, run_of[record.sweep_id]))
+    readable = (record for record in store.sweeps() if record.sweep_id in run_of)
+    for sweep_id, place in places_of(readable, place_of).items():
+        if place.session in wanted:
+            found[place.session].append(part_run(store, place, run_of[sweep_id]))
     return [_session(id_, found[id_], runs) for id_ in ids]
 
 

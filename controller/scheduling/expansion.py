@@ -32,11 +32,11 @@ def cells_of(sweep: Sweep, catalog: Catalog, source: str = "the sweep") -> list[
         ("scenario", sweep.scenario, catalog.scenarios),
     ):
         for name in names:
-            _require(name, known, source, key)
+            _require_manifest(name, known, catalog, source, key)
     for recipe, given in sweep.recipes.items():
         if "stack" in given:
             key = f"recipes.{recipe}.stack"
-            _require(str(given["stack"]), catalog.stacks, source, key, "stack")
+            _require_manifest(str(given["stack"]), catalog.stacks, catalog, source, key, "stack")
     _check_shape(sweep, source)
     for selector in sweep.devices:
         parse_selector(selector)
@@ -54,7 +54,7 @@ def cells_of(sweep: Sweep, catalog: Catalog, source: str = "the sweep") -> list[
         _check_profile(cell, catalog, source)
         _check_quality(cell, catalog, source)
         _check_pair(cell, source)
-    _check_baseline(sweep, cells, source)
+    _check_baseline(sweep, cells, catalog, source)
     return list({cell.key: cell for cell in cells}.values())
 
 
@@ -221,6 +221,7 @@ def _check_paired(sweep: Sweep, paired: PairedComparison, source: str) -> None:
 
 def _check_side(side: Side, sweep: Sweep, catalog: Catalog, source: str, key: str) -> None:
     if side.stack not in catalog.stacks:
+        catalog.require_read(side.stack)
         raise SweepInvalid(
             f"read {source}",
             f"key {key}: there is no stack {side.stack!r}",
@@ -232,6 +233,20 @@ def _check_side(side: Side, sweep: Sweep, catalog: Catalog, source: str, key: st
             f"key {key}: it sets {both[0]}, which knobs sets too",
             "Set it in one of the two.",
         )
+
+
+def _require_manifest(
+    name: str,
+    known: Iterable[str],
+    catalog: Catalog,
+    source: str,
+    key: str,
+    noun: str | None = None,
+) -> None:
+    """Raise SweepInvalid for a manifest that the catalogue lacks, or that is left out of it."""
+    if name not in known:
+        catalog.require_read(name)
+    _require(name, known, source, key, noun)
 
 
 def _require(
@@ -291,11 +306,14 @@ def _check_scenarios(cells: Iterable[Cell], catalog: Catalog, source: str) -> No
             raise SweepInvalid(f"read {source}", seen, instead)
 
 
-def _check_baseline(sweep: Sweep, cells: Sequence[Cell], source: str) -> None:
+def _check_baseline(sweep: Sweep, found: Sequence[Cell], catalog: Catalog, source: str) -> None:
+    if not sweep.baseline:
+        return
+    cells = [_with_omitted(cell, catalog) for cell in found]
     fields = {"workload", "stack", "scenario", "device"}
     for name, value in sweep.baseline.items():
         _require(name, fields.union(*(cell.knobs for cell in cells)), source, "baseline")
-        values = {axis_value(cell, name) for cell in cells}
+        values = {axis_value(cell, name) for cell in cells} - {None}
         if name != "device" and value not in values:
             raise SweepInvalid(
                 f"read {source}",
@@ -311,6 +329,11 @@ def _check_baseline(sweep: Sweep, cells: Sequence[Cell], source: str) -> None:
             f"key baseline: no cell has {_listed(wanted)}",
             f"Give what one cell has, such as {_listed(nearest)}.",
         )
+
+
+def _with_omitted(cell: Cell, catalog: Catalog) -> Cell:
+    knobs = catalog.with_omitted(cell.workload, cell.stack, cell.scenario, cell.knobs)
+    return cell.model_copy(update={"knobs": knobs})
 
 
 def _listed(values: Mapping[str, Scalar | None]) -> str:

@@ -38,6 +38,8 @@ class DevicePlan(Contract):
     device: str
     device_name: str
     """Its name for people."""
+    likeness: str = ""
+    """See Device.likeness."""
     cells: int
     runs: int
     hours: float | None
@@ -188,6 +190,7 @@ class _Load:
         return DevicePlan(
             device=self.device.id,
             device_name=self.name,
+            likeness=self.device.likeness,
             cells=self.cells,
             runs=self.runs,
             hours=self.seconds / 3600 if known else None,

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller.contracts.base import Scalar, digest
-from controller.contracts.catalog import Catalog, runs
+from controller.contracts.catalog import Catalog
 from controller.contracts.device import RegisteredAgent
 from controller.contracts.errors import SweepInvalid, UnknownAttempt
+from controller.contracts.fitting import fits, runs
 from controller.contracts.manifests import (
     PROVENANCE_KNOBS,
     StackManifest,
@@ -179,13 +180,7 @@ def _plain(workload: WorkloadManifest, arguments: Mapping[str, Scalar]) -> dict[
 
 def stacks_that_run(workload: WorkloadManifest, catalog: Catalog) -> list[str]:
     """Return the names of the stacks that a workload can run on."""
-    return [stack.name for stack in catalog.stacks.values() if _fits(workload, stack)]
-
-
-def _fits(workload: WorkloadManifest, stack: StackManifest) -> bool:
-    if stack.command:
-        return runs(stack.command, workload)
-    return bool((workload.builder and stack.backend) or (workload.on_device and stack.bundle))
+    return [stack.name for stack in catalog.stacks.values() if fits(workload, stack)]
 
 
 def _require_words(cell: Cell, stack: StackManifest, source: str) -> None:

@@ -8,13 +8,14 @@ again is the same sweep.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
 from controller.contracts.base import Contract, Scalar, digest
 from controller.contracts.errors import UserError
 from controller.contracts.mobile import SURROGATE, task_of
+from controller.contracts.records import SweepRecord
 from controller.contracts.suite_rules import UNVERIFIED, SuiteRules
 from controller.contracts.suite_version import SUITE_VERSION
 from controller.contracts.sweep import Sweep
@@ -124,6 +125,23 @@ class Place:
         if found is None or not (int(found[2]) and int(found[3])):
             return None
         return cls(found[1], int(found[2]), int(found[3]) - 1)
+
+
+PlaceOf = Callable[[Sweep], Place | None]
+"""Returns the place of a sweep in a session; None if it is of none."""
+
+
+def places_of(records: Iterable[SweepRecord], place_of: PlaceOf) -> dict[str, Place]:
+    """Return the places of the sweeps that sessions consist of, by the sweeps' ids, oldest first.
+
+    A place has one sweep, the first. One submitted again, or by another user, is measured anew, and
+    only used the device: else a result could be chosen among several. records: oldest first.
+    """
+    first: dict[Place, str] = {}
+    for record in records:
+        if place := place_of(record.sweep):
+            first.setdefault(place, record.sweep_id)
+    return {sweep_id: place for place, sweep_id in first.items()}
 
 
 def parts_of(

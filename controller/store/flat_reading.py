@@ -92,7 +92,7 @@ class FlatReader(PageReader):
         asked: PageRequest | None = PageRequest(size=BATCHES_AT_ONCE * at_once)
         while asked is not None:
             with self._snapshot() as (snapshot, connection), no_collections():
-                places = self._places(snapshot, connection, wanted, asked)
+                places = self._places(RESULT, snapshot, connection, wanted, asked)
             numbers = [place.number for place in places[: asked.size]]
             for start in range(0, len(numbers), at_once):
                 yield numbers[start : start + at_once]

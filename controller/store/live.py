@@ -20,12 +20,10 @@ from controller.store.naming import with_names
 from controller.store.outcome_keys import newest_of_cells, require_keys
 from controller.store.outcome_reading import numbers_of, tagged_sweeps
 from controller.store.packing import counted
-from controller.store.paging import RESULT, measured_by_key
+from controller.store.paging import FAILURE, RESULT, measured_by_key
 from controller.store.rows import attempt_event_of, event_of, failure_of, result_of, run_of
 from controller.store.scanning import Only, Row
 from controller.store.snapshot import Measured
-
-FAILURE = "failure"
 
 
 class LiveReader(FlatReader):

@@ -1,56 +1,97 @@
-"""Reading of results page by page, at a cost that grows with the page and not with the store.
+"""Reading of results and failures page by page, at a cost that grows with the page and not with the
+store.
 
-A page begins behind the place of the last result of the page before, not at a number of results,
-so results that are stored meanwhile neither hide nor repeat another.
+A page begins behind the place of the last outcome of the page before, not at a number of outcomes,
+so what is stored meanwhile neither hides nor repeats another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, and_, or_
 
 from controller.contracts.errors import StoreDamaged
-from controller.contracts.outcome_filter import OutcomeFilter, PageRequest, Place, ResultPage
-from controller.contracts.records import StoredResult
+from controller.contracts.outcome_filter import (
+    FailurePage,
+    OutcomeFilter,
+    PageRequest,
+    Place,
+    ResultPage,
+)
 from controller.store import tables
 from controller.store.naming import with_names
 from controller.store.outcome_keys import numbers_by_keys, require_keys
-from controller.store.outcome_reading import OutcomeReader, tagged_sweeps
-from controller.store.rows import result_of
+from controller.store.outcome_reading import Outcome, OutcomeReader, tagged_sweeps
+from controller.store.rows import failure_of, result_of
 from controller.store.scanning import FAULTS, is_damage
 from controller.store.snapshot import Measured, Snapshot
 
-RESULT = "result"
+RESULT: Final = "result"
+FAILURE: Final = "failure"
 
 
 class PageReader(OutcomeReader):
-    """Reads pages of results."""
+    """Reads pages of results and of failures."""
 
     def result_page(self, wanted: OutcomeFilter, asked: PageRequest) -> ResultPage:
         """Return a page of the results that a filter keeps.
 
         Raises StoreDamaged if an index is damaged, since then no page is known to be whole.
         """
+        return ResultPage(*self._page(RESULT, result_of, wanted, asked))
+
+    def failure_page(self, wanted: OutcomeFilter, asked: PageRequest) -> FailurePage:
+        """Return a page of the failures that a filter keeps, as `result_page` does."""
+        return FailurePage(*self._page(FAILURE, failure_of, wanted, asked))
+
+    def before_newest(self, kind: str, wanted: OutcomeFilter, newest: int) -> Place | None:
+        """Return the place behind which are the newest of the results, or failures, that a filter
+        keeps.
+
+        newest: so many; None if there are no more. Raises StoreDamaged if an index is damaged.
+        """
+        asked = PageRequest(size=newest, descending=True)
         with self._snapshot() as (snapshot, connection):
-            places = self._places(snapshot, connection, wanted, asked)
+            places = self._places(kind, snapshot, connection, wanted, asked)
+        return places[newest] if len(places) > newest else None
+
+    def _page(
+        self,
+        kind: str,
+        make: Callable[[Measured], Outcome],
+        wanted: OutcomeFilter,
+        asked: PageRequest,
+    ) -> tuple[list[Outcome], Place | None, int]:
+        """Return the outcomes of a page, the last one's place if others follow, and how many of
+        them are damaged."""
+
+        def numbered(row: Measured) -> tuple[int, Outcome]:
+            return row[0]["number"], make(row)
+
+        with self._snapshot() as (snapshot, connection):
+            places = self._places(kind, snapshot, connection, wanted, asked)
             page = places[: asked.size]
             numbers = [place.number for place in page]
-            found = measured_by_key(RESULT, snapshot, connection, numbers)
+            found = measured_by_key(kind, snapshot, connection, numbers)
             rows = with_names(found, snapshot, connection)
-        made = dict(self._made(rows, _numbered, "the result of run", "run_id"))
+        made = dict(self._made(rows, numbered, f"the {kind} of run", "run_id"))
         if not all(map(wanted.keeps, made.values())):
-            raise StoreDamaged(str(self._path), "a key of a result is not that of the result")
-        return ResultPage(
-            results=[made[place.number] for place in page if place.number in made],
-            last=page[-1] if len(places) > len(page) else None,
-            left_out=len(page) - len(made),
-        )
+            raise StoreDamaged(str(self._path), f"a key of a {kind} is not that of the {kind}")
+        shown = [made[place.number] for place in page if place.number in made]
+        last = page[-1] if len(places) > len(page) else None
+        return shown, last, len(page) - len(made)
 
     def _places(
-        self, snapshot: Snapshot, connection: Connection, wanted: OutcomeFilter, asked: PageRequest
+        self,
+        kind: str,
+        snapshot: Snapshot,
+        connection: Connection,
+        wanted: OutcomeFilter,
+        asked: PageRequest,
     ) -> list[Place]:
-        """Return the places of a page's results, and of one that follows, if any."""
+        """Return the places of a page's outcomes, and of one that follows, if any."""
         require_keys(connection, str(self._path))
         keys = tables.outcome_keys.c
         tagged = tagged_sweeps(snapshot, wanted) if wanted.tags else None
@@ -58,7 +99,7 @@ class PageReader(OutcomeReader):
         if asked.by_start:
             columns.insert(0, keys.started_at)
         query = (
-            numbers_by_keys(connection, RESULT, wanted, tagged)
+            numbers_by_keys(connection, kind, wanted, tagged)
             .order_by(*(column.desc() if asked.descending else column for column in columns))
             .limit(asked.size + 1)
         )
@@ -66,12 +107,12 @@ class PageReader(OutcomeReader):
             query = query.where(_follows(asked.after, asked))
         found = [*map(Place._make, connection.execute(query).all())]
         if not {type(place.started_at) for place in found} <= {float}:
-            raise StoreDamaged(str(self._path), "the start of a result cannot be read")
+            raise StoreDamaged(str(self._path), f"the start of a {kind} cannot be read")
         return found
 
 
 def _follows(place: Place, asked: PageRequest) -> ColumnElement[bool]:
-    """Return the condition that a result comes after a place."""
+    """Return the condition that an outcome comes after a place."""
     number, at = tables.outcome_keys.c.number, tables.outcome_keys.c.started_at
     later = number < place.number if asked.descending else number > place.number
     if not asked.by_start:
@@ -99,7 +140,3 @@ def measured_by_key(
         if not is_damage(error):
             raise
     return snapshot.outcomes(kind, numbers=numbers)
-
-
-def _numbered(row: Measured) -> tuple[int, StoredResult]:
-    return row[0]["number"], result_of(row)

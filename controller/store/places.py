@@ -28,6 +28,17 @@ class TryPlace(NamedTuple):
     attempt: int
 
 
+class EntryPlace(NamedTuple):
+    """Where an entry stands in the history of a device."""
+
+    at: float
+    """Seconds since the epoch."""
+    run_id: str
+    """Of an attempt; empty of an event, which comes before the attempts of its moment."""
+    number: int
+    """The attempt's, or the event's."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunFilter:
     """Conditions on a run; None keeps everything."""

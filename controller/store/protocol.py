@@ -13,9 +13,11 @@ from controller.contracts.device import DeviceHistoryEntry, RegisteredAgent, Reg
 from controller.contracts.flat_result import FlatResult
 from controller.contracts.outcome_filter import (
     Chosen,
+    FailurePage,
     MeasuredKind,
     OutcomeFilter,
     PageRequest,
+    Place,
     ResultPage,
 )
 from controller.contracts.records import (
@@ -30,7 +32,7 @@ from controller.contracts.records import (
 )
 from controller.contracts.run import Run, RunChange
 from controller.contracts.sweep import Cell
-from controller.store.places import RunFilter, RunPlace, TryPlace
+from controller.store.places import EntryPlace, RunFilter, RunPlace, TryPlace
 
 
 class StoreWriter(Protocol):
@@ -189,6 +191,18 @@ class StoreReader(FarmReader, Protocol):
         """
         ...
 
+    def failure_page(self, wanted: OutcomeFilter, asked: PageRequest) -> FailurePage:
+        """Return a page of the failures that a filter keeps; see `result_page`."""
+        ...
+
+    def before_newest(self, kind: str, wanted: OutcomeFilter, newest: int) -> Place | None:
+        """Return the place behind which are the newest outcomes of a kind that a filter keeps.
+
+        kind: `result` or `failure`. newest: so many; None if there are no more. Called where
+        programs export them. Raises StoreDamaged if an index is damaged.
+        """
+        ...
+
     def flat_batches(self, wanted: OutcomeFilter) -> Iterator[Sequence[FlatResult]]:
         """Yield the results that a filter keeps, some at a time, in the order of storing.
 
@@ -238,6 +252,14 @@ class StoreReader(FarmReader, Protocol):
 
         until: seconds since the epoch; by default, now. Called where programs list them.
         """
+        ...
+
+    def placed_history(self, device_id: str) -> list[tuple[EntryPlace, DeviceHistoryEntry]]:
+        """Return what `history` does, each with its place; called where programs list it."""
+        ...
+
+    def placed_spent(self, since: float) -> list[tuple[TryPlace, Spent]]:
+        """Return what `spent` does, each with its place; called where programs list it."""
         ...
 
     def outcomes_of(self, run_id: str) -> list[StoredResult | StoredFailure]:

@@ -42,7 +42,7 @@ from controller.store.newest import (
     results_by_cell,
 )
 from controller.store.packing import counted
-from controller.store.places import TryPlace
+from controller.store.places import EntryPlace, TryPlace
 from controller.store.rows import (
     agent_of,
     annotations_of,
@@ -172,16 +172,19 @@ class SqliteReader(RunReader):
 
     def history(self, device_id: str) -> list[DeviceHistoryEntry]:
         """Return a device's history with its attempts, oldest first."""
-        what = "an event of device"
+        return [entry for _, entry in self.placed_history(device_id)]
+
+    def placed_history(self, device_id: str) -> list[tuple[EntryPlace, DeviceHistoryEntry]]:
+        """Return what `history` does, each with its place."""
         with self._snapshot() as (snapshot, _):
             # An event without a device is damaged, and may belong to this device.
             only = Only("device_id", snapshot.other_devices(device_id), none_of=True)
             told = snapshot.events(only)
             tried = snapshot.records(tables.attempts, "an attempt of run", "run_id", only)
         told, tried = ([r for r in rows if r["device_id"] == device_id] for rows in (told, tried))
-        found = self._made(told, event_of, what, "device_id")
-        found += self._made(tried, attempt_event_of, "an attempt of run", "run_id")
-        return sorted(found, key=lambda event: event.at)
+        found = self._made(told, _placed_event, "an event of device", "device_id")
+        found += self._made(tried, _placed_attempt, "an attempt of run", "run_id")
+        return sorted(found, key=itemgetter(0))
 
     def events(self) -> int:
         """Return the number of events in the histories of all devices."""
@@ -202,9 +205,14 @@ class SqliteReader(RunReader):
 
     def spent(self, since: float) -> list[Spent]:
         """Return the device time of each attempt that ended since a time, oldest first."""
+        return [spent for _, spent in self.placed_spent(since)]
+
+    def placed_spent(self, since: float) -> list[tuple[TryPlace, Spent]]:
+        """Return what `spent` does, each with its place."""
         with self._snapshot() as (snapshot, _):
             rows = snapshot.ended(since)
-        return self._made(rows, spent_of, "an attempt of run", "run_id")
+        made = self._made(rows, _placed_spent, "an attempt of run", "run_id")
+        return sorted(made, key=itemgetter(0))
 
     def took(self, cells: Iterable[Cell]) -> list[Took]:
         """Return how long attempts with a result took that are like some cells, oldest first.
@@ -276,5 +284,23 @@ class SqliteReader(RunReader):
         return self._outcomes(kind, None) if len(self._told) > before else rows
 
 
+def _try_place(row: Row) -> TryPlace:
+    return TryPlace(row["ended_at"], row["run_id"], row["number"])
+
+
 def _placed(row: Row) -> tuple[TryPlace, Took]:
-    return TryPlace(row["ended_at"], row["run_id"], row["number"]), took_of(row)
+    return _try_place(row), took_of(row)
+
+
+def _placed_spent(row: Row) -> tuple[TryPlace, Spent]:
+    return _try_place(row), spent_of(row)
+
+
+def _placed_event(row: Row) -> tuple[EntryPlace, DeviceHistoryEntry]:
+    entry = event_of(row)
+    return EntryPlace(entry.at, "", row["number"]), entry
+
+
+def _placed_attempt(row: Row) -> tuple[EntryPlace, DeviceHistoryEntry]:
+    entry = attempt_event_of(row)
+    return EntryPlace(entry.at, row["run_id"], row["number"]), entry

@@ -299,7 +299,8 @@ class Snapshot:
                 raise
             return  # unreadable records are reported elsewhere
         if last and last > there:
-            self._note(f"{last - there} of {last} results and failures", MISSING)
+            why = f"{MISSING}, of {last} that were stored"  # which grows: it names nothing new
+            self._note(f"{last - there} of the results and failures", why)
 
     def _expect(
         self,

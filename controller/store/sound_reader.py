@@ -28,11 +28,11 @@ class SoundReader:
         self._path = path
         self._readers = make_engine(path, "ro")
         self._tell = tell
-        self._told: dict[tuple[str, str], None] = {}
+        self._told: dict[str, str] = {}
 
     def damage(self) -> list[str]:
         """Return what could not be read so far, and why."""
-        return [f"{what}: {why}" for what, why in self._told]
+        return [f"{what}: {why}" for what, why in self._told.items()]
 
     def note_of_log(self, why: str | None) -> None:
         """Record a loss of the write-ahead log, if any; called once, first."""
@@ -49,8 +49,8 @@ class SoundReader:
             yield Snapshot(connection, self._note), connection
 
     def _note(self, what: str, why: str) -> None:
-        if (what, why) not in self._told:
-            self._told[what, why] = None
+        if what not in self._told:
+            self._told[what] = why
             self._tell(f"cannot read {what}: {why}. It is left out; see: benchfarm store check")
 
     def _made(

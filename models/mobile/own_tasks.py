@@ -10,17 +10,17 @@ from typing import Any, Final
 import yaml
 from pydantic import ValidationError
 
-from controller.contracts.catalog import (
-    load_catalog,
-    registered_writers,
+from controller.contracts.added_manifests import (
     require_no_code,
     require_program,
-    user_programs,
+    require_task_knobs,
 )
+from controller.contracts.catalog import load_catalog, registered_writers, user_programs
 from controller.contracts.documents import load_yaml, read_limited
 from controller.contracts.errors import UserError
 from controller.contracts.manifests import StackManifest, WorkloadManifest
 from controller.contracts.models import Added
+from controller.contracts.suite_version import with_versions
 from controller.contracts.unreadable import UNREADABLE, reason
 from controller.platform.atomic import replacing
 from models.mobile.signature import read_signature
@@ -78,7 +78,7 @@ def _add_stack(content: dict[object, object], raw: bytes, path: Path) -> Added:
         stack = StackManifest.model_validate(content)
     except ValidationError as error:
         raise UserError(f"read stack {path}", reason(error), SEE) from error
-    require_program(stack, load_catalog().stacks, path)
+    require_program(stack, load_catalog().manifests, path)
     _write(user_programs(), stack.name, raw)
     named = stack.command.files if stack.command else {}
     missing = tuple(f"{stack.name}/files/{name}" for name in named)
@@ -121,6 +121,7 @@ def _checked_task(store: Store, content: object, path: Path) -> WorkloadManifest
     if task.on_device is None:
         raise UserError(f"read task {path}", "the key on_device is missing", _FORMAT)
     _require_new(task.name, path)
+    require_task_knobs(with_versions(task), load_catalog().manifests, path)
     package = Path(str(files("models")))
     for numerics, model in task.on_device.models.items():
         if model.path:

@@ -15,12 +15,12 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from socket import gethostname
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from controller.contracts.documents import load_json, read_limited
 from controller.contracts.mobile import DatasetPart, ModelFile, OnDevice
@@ -38,6 +38,8 @@ LONGEST_PATH: Final = 300
 """Most characters of a path in a message, since it may come from a damaged file."""
 MAX_LISTING_BYTES: Final = 1 << 28
 """Largest listing of a folder."""
+OnBytes = Callable[[int, int], None]
+"""Called with the bytes of a file that are read, and those of the whole."""
 
 
 def models_folder(home: Path, environ: Mapping[str, str] = os.environ) -> Path:
@@ -45,10 +47,19 @@ def models_folder(home: Path, environ: Mapping[str, str] = os.environ) -> Path:
     return Path(environ.get("BENCHFARM_MODELS") or home / "models").expanduser().absolute()
 
 
-def digests(path: Path) -> dict[str, str]:
+def digests(path: Path, on_bytes: OnBytes = lambda done, total: None) -> dict[str, str]:
     """Return a file's checksums by algorithm, in the format of manifests; raises OSError."""
     with path.open("rb") as file:
-        return digests_of(iter(lambda: file.read(CHUNK_BYTES), b""))
+        return digests_of(_chunks(file, on_bytes))
+
+
+def _chunks(file: BinaryIO, on_bytes: OnBytes) -> Iterator[bytes]:
+    done, total = 0, os.fstat(file.fileno()).st_size
+    on_bytes(done, total)
+    while chunk := file.read(CHUNK_BYTES):
+        yield chunk
+        done += len(chunk)
+        on_bytes(done, total)
 
 
 def digests_of(chunks: Iterable[bytes]) -> dict[str, str]:
@@ -140,17 +151,17 @@ class Store:
         listing = _listing(target)
         return Path(listing["folder"]) if listing else target
 
-    def verify(self, checksum: str) -> str | None:
+    def verify(self, checksum: str, on_bytes: OnBytes = lambda done, total: None) -> str | None:
         """Return what is wrong with an added object, or None if it is intact."""
         sha256 = self._sha256_of(checksum)
         target = self._object(sha256)
-        found = digests(target)
+        found = digests(target, on_bytes)
         if found["sha256"] != sha256 or checksum not in found.values():
             return f"its checksum is {found[checksum.partition(':')[0]]}"
         listing = _listing(target)
         if listing is None:
             return None
-        return next(_differences(Path(listing["folder"]), listing["files"]), None)
+        return next(_differences(Path(listing["folder"]), listing["files"], on_bytes), None)
 
     def _sha256_of(self, checksum: str) -> str:
         if checksum.startswith("sha256:"):
@@ -253,7 +264,7 @@ def _missing(key: str, part: ModelFile | DatasetPart, kind: str | None) -> NotIn
     return NotInStore(f"find {key}", f"it is not in the store of host {host}", remedy)
 
 
-def _differences(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
+def _differences(folder: Path, files: Mapping[str, str], on_bytes: OnBytes) -> Iterator[str]:
     for path in files_in(folder):
         if path.relative_to(folder).as_posix() not in files:
             yield f"{path} is new"
@@ -261,7 +272,7 @@ def _differences(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
         path = folder / name
         if not path.is_file():
             yield f"{path} is gone"
-        elif digests(path)["sha256"] != sha256:
+        elif digests(path, on_bytes)["sha256"] != sha256:
             yield f"{path} has changed"
 
 

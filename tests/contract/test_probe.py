@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -14,9 +16,10 @@ from agents.host import arithmetic
 from agents.inference.content import Content
 from agents.phones.discovery import Phones
 from agents.phones.registry import Phone as PresentPhone
+from agents.remotes.budget import Budget
 from agents.remotes.local import LocalRemote
 from agents.remotes.remote import RUNS, FaultKind, RemoteFault
-from agents.remotes.self_test import ASK_S, examine
+from agents.remotes.self_test import ASK_S, BYTES, examine
 from agents.virtual_phone import faults
 from tests.support import builders
 from tests.support.remotes import OWNER, Phone
@@ -76,8 +79,10 @@ async def test_a_phone_that_has_gone_meanwhile_fails(tmp_path: Path) -> None:
 
 async def test_storage_that_gives_back_something_else_fails(tmp_path: Path) -> None:
     class Forgetful(LocalRemote):
-        async def pull(self, source: PurePosixPath, target: Path) -> None:
-            await super().pull(source, target)
+        async def pull(
+            self, source: PurePosixPath, target: Path, budget: Budget | None = None
+        ) -> None:
+            await super().pull(source, target, budget)
             data = bytearray(target.read_bytes())
             data[-1] ^= 1
             target.write_bytes(data)
@@ -86,6 +91,30 @@ async def test_storage_that_gives_back_something_else_fails(tmp_path: Path) -> N
     with pytest.raises(RemoteFault, match="reads back differently") as caught:
         await examine(remote, PurePosixPath(tmp_path), "here")
     assert caught.value.kind is FaultKind.CORRUPT
+
+
+@pytest.mark.parametrize(
+    ("damage", "kind", "seen"),
+    [
+        (lambda data: os.truncate(data, BYTES + 1), FaultKind.TOO_MUCH_OUTPUT, f"{BYTES} bytes"),
+        (lambda data: os.truncate(data, BYTES - 1), FaultKind.CORRUPT, "reads back differently"),
+        (lambda data: (data.unlink(), data.mkdir()), FaultKind.CORRUPT, "reads back differently"),
+    ],
+    ids=["longer", "shorter", "a folder"],
+)
+async def test_storage_that_gives_back_more_or_a_folder_fails(
+    damage: Callable[[Path], object], kind: FaultKind, seen: str, tmp_path: Path
+) -> None:
+    class Odd(LocalRemote):
+        async def pull(
+            self, source: PurePosixPath, target: Path, budget: Budget | None = None
+        ) -> None:
+            damage(Path(source))
+            await super().pull(source, target, budget)
+
+    with pytest.raises(RemoteFault, match=seen) as caught:
+        await examine(Odd.of(tmp_path, OWNER), PurePosixPath(tmp_path), "here")
+    assert caught.value.kind is kind
 
 
 async def test_a_server_passes_if_a_fresh_process_computes_what_is_known(tmp_path: Path) -> None:

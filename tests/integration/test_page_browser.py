@@ -11,8 +11,8 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from controller.contracts.records import Scope
-from tests.support.api import SECRETS, prepared
+from controller.contracts.records import Scope, Token
+from tests.support.api import SECRETS, digest_of, prepared
 from tests.support.chromium import chromium
 from tests.support.figures import Figure
 from tests.support.opened_pages import Opened, listening
@@ -186,6 +186,36 @@ def test_who_follows_a_link_from_elsewhere_is_still_signed_in(
     page.wait_for_url(shown.at("/sweeps"))
     expect(page.get_by_role("heading", name="Sweeps")).to_be_visible()
     context.close()
+
+
+def test_who_mistypes_a_token_or_has_a_new_one_gets_where_the_link_leads(
+    browser: Browser, shown: Shown
+) -> None:
+    address, former, newer = shown.at("/sweeps"), "d0" * 32, "d1" * 32
+    context = browser.new_context()
+    page = context.new_page()
+    save_token(shown.farm, former)
+    page.goto(address)
+    for typed in (former[:-1], former):
+        expect(page.get_by_label("Token")).to_be_focused()
+        page.keyboard.type(typed)
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/sign-in" if typed != former else address)
+    expect(page.get_by_role("heading", name="Sweeps")).to_be_visible()
+    save_token(shown.farm, newer)
+    page.goto(address)
+    expect(page.get_by_label("Token")).to_be_focused()
+    page.keyboard.type(newer)
+    page.keyboard.press("Enter")
+    page.wait_for_url(address)
+    expect(page.get_by_role("heading", name="Sweeps")).to_be_visible()
+    context.close()
+
+
+def save_token(farm: Farm, secret: str) -> None:
+    """Give a viewer this token instead of a former one."""
+    token = Token(name="dora", digest=digest_of(secret), created_at=1.0, scope=Scope.VIEWER)
+    farm.do(lambda box: box.store.save_token(token))
 
 
 @pytest.mark.hardware

@@ -54,6 +54,7 @@ from tests.support.sweep_examples import (
 
 pytestmark = pytest.mark.integration
 
+LONG = "a_name_without_a_space_" * 40 + "at_its_end"
 PHONE = 390
 PRINTED = 1032
 """Width in px of a landscape A4 page between its margins."""
@@ -121,7 +122,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder.joinpath("threads.html").write_text(profile_html(on_threads(watched), "Two threads"))
     names = (*reports, "profile", "diff", "advice", "profiles", "deep", "timeline", "long")
     folder.joinpath("tall.html").write_text(profile_html(on_many_threads(watched), "Many threads"))
-    names = (*names, "threads", "tall")
+    wordy = by_hand([*step(), kernel(f"aten::{LONG}", 0.3, module=LONG)])
+    folder.joinpath("wordy.html").write_text(profile_html(wordy, "A long name"))
+    page = profile_diff_html(diff(by_hand(step()), wordy), "A long name in B")
+    folder.joinpath("wordy-diff.html").write_text(page)
+    names = (*names, "threads", "tall", "wordy", "wordy-diff")
     return {name: folder / f"{name}.html" for name in names}
 
 
@@ -291,6 +296,25 @@ def test_a_phone_shows_all_numbers_with_their_headings(name: str, opened: Open) 
     assert set(numbers.evaluate_all(headings)).isdisjoint({"none", '""'})
 
 
+@pytest.mark.parametrize("name", ["wordy", "wordy-diff"])
+def test_a_long_name_leaves_all_numbers_in_sight(name: str, opened: Open) -> None:
+    numbers = opened(name).page.locator(".named tbody tr:not([hidden]) td.number")
+    assert numbers.count() > 3
+    cut = "nodes => nodes.filter(n => n.getBoundingClientRect().right > innerWidth).length"
+    assert numbers.evaluate_all(cut) == 0
+
+
+def test_a_search_finds_the_end_of_a_name_that_is_shortened(opened: Open) -> None:
+    page = opened("wordy").page
+    rows = page.locator("#modules tbody tr:visible")
+    before = rows.count()
+    page.get_by_label("Find in all tables").fill(LONG[-9:].upper())
+    expect(rows).to_have_count(1)
+    assert LONG[-9:] not in rows.inner_text()
+    page.get_by_label("Find in all tables").fill("")
+    expect(rows).to_have_count(before)
+
+
 def test_a_search_shows_rows_of_all_tables_and_gives_back_what_was_shown(opened: Open) -> None:
     page = opened("deep").page
     rows = page.locator("main tbody tr")
@@ -405,6 +429,8 @@ def test_a_timeline_is_gone_through_by_keyboard(theme: Theme, opened: Open) -> N
         ("ArrowDown", "step step"),
         ("ArrowDown", "phase load"),
         ("]", "phase forward"),
+        ("Alt+[", "phase load"),
+        ("Alt+]", "phase forward"),  # as with Option on many keyboards of Macs
         ("ArrowDown", "module head.cls_logits"),
         ("ArrowUp", "phase forward"),
     ):

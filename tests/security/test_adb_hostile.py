@@ -26,9 +26,12 @@ from agents.remotes.adb.tracker import track
 from agents.remotes.budget import Budget
 from agents.remotes.outputs import RunsPrograms
 from agents.remotes.remote import FaultKind, RemoteFault
+from agents.remotes.tree import Tree
 from controller.contracts.errors import AdbUnavailable
+from controller.contracts.result import Blame
 from tests.support.hostile_adb_server import (
     SERIAL,
+    SILENCE,
     HostileServer,
     Say,
     block,
@@ -74,6 +77,8 @@ async def kind_of(work: Awaitable[object]) -> FaultKind:
         async with asyncio.timeout(60):
             await work
     assert len(caught.value.message) < 1000
+    if caught.value.kind is FaultKind.PROTOCOL:
+        assert caught.value.blame is Blame.DEVICE, "the phone is suspected, not the harness"
     return caught.value.kind
 
 
@@ -134,6 +139,10 @@ PULLS: dict[str, tuple[Callable[[], Iterator[bytes]], FaultKind]] = {
         lambda: chain([looked(FOLDER)], for_ever(listed(b"a", FOLDER) + DONE)),
         FaultKind.TOO_MUCH_OUTPUT,
     ),
+    "a path that is too long here": (
+        lambda: chain([looked(FOLDER)], for_ever(listed(b"a" * 255, FOLDER) + DONE)),
+        FaultKind.PROTOCOL,
+    ),
 }
 
 
@@ -184,6 +193,10 @@ SHELLS: dict[str, tuple[Say, FaultKind]] = {
         begun(lambda _: for_ever(packet(b"\n" * 60_000))),
         FaultKind.TOO_MUCH_OUTPUT,
     ),
+    "errors for ever": (
+        begun(lambda _: for_ever(packet(b"x" * 60_000, 2))),
+        FaultKind.TOO_MUCH_OUTPUT,
+    ),
     "an exit code without end": (
         begun(lambda token: chain([packet(b"<%s=" % token)], for_ever(packet(b"1" * 1000)))),
         FaultKind.PROTOCOL,
@@ -225,6 +238,52 @@ async def test_what_an_old_phone_s_program_says(
         assert await kind_of(server.remote().run(("true",), 50)) is expected
 
 
+async def test_a_program_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
+    """Its shell's exit packet never comes where something else holds its output."""
+
+    def end(token: bytes) -> Iterator[bytes]:
+        return iter([packet(b"out<%s=7>\n" % token), packet(b"late", 2), SILENCE])
+
+    async with hostile_server(tmp_path, {b"shell,v2": begun(end)}) as server:
+        done = await server.remote().run(("true",), 30)
+    assert (done.exit_code, done.stdout, done.stderr) == (7, b"out", b"late")
+
+
+def in_packets(text: bytes) -> Callable[[bytes], Iterator[bytes]]:
+    """Print a text and exit with 0, as a program does that has begun."""
+
+    def say(token: bytes) -> Iterator[bytes]:
+        parts = (text[at : at + 60_000] for at in range(0, len(text), 60_000))
+        return chain(map(packet, parts), [packet(b"<%s=0>\n" % token), packet(b"\0", 3), SILENCE])
+
+    return say
+
+
+async def test_a_listing_far_longer_than_that_of_its_tree(tmp_path: Path) -> None:
+    files = b"".join(b"%064d  ./%d\n" % (n, n) for n in range(600_000))
+    listing, free = files + b"--\n--\n.\n--\n", b"Filesystem Available\n/data 99999999\n"
+
+    def say(request: bytes) -> Iterator[bytes]:
+        told = listing if b"sha256sum" in request else free if b" df /" in request else b""
+        return begun(in_packets(told))(request)
+
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "model").write_bytes(b"weights")
+    tree = Tree.of(tmp_path / "tree", tmp_path / "archives")
+    services: dict[bytes, Say] = {
+        b"shell,v2": say,
+        b"sync:": lambda _: once_and_then(HEAD.pack(b"OKAY", 0)),
+    }
+    async with hostile_server(tmp_path, services) as server:
+        assert await kind_of(server.remote().push_tree(tree)) is FaultKind.CORRUPT
+
+
+async def test_an_endless_table_of_free_storage(tmp_path: Path) -> None:
+    services: dict[bytes, Say] = {b"shell,v2": begun(in_packets(b"a\n" * (8 << 20)))}
+    async with hostile_server(tmp_path, services) as server:
+        assert await kind_of(server.remote().free_bytes()) is FaultKind.PROTOCOL
+
+
 async def test_a_push_that_is_refused_in_4_gib(tmp_path: Path) -> None:
     services: dict[bytes, Say] = {b"sync:": lambda _: once_and_then(HEAD.pack(b"FAIL", HUGE))}
     async with hostile_server(tmp_path, services) as server:
@@ -240,13 +299,7 @@ async def test_a_push_that_is_refused_in_4_gib(tmp_path: Path) -> None:
 async def test_a_description_without_end(tmp_path: Path) -> None:
     """Of properties, which are many, within what a program may say."""
     many = b"".join(b"[%d]: [x]\n" % n for n in range(500_000))
-
-    def tell(token: bytes) -> Iterator[bytes]:
-        parts = (many[at : at + 60_000] for at in range(0, len(many), 60_000))
-        end = b"<%s=0>\n" % token
-        return chain(map(packet, parts), [packet(end), PACKET.pack(3, 1) + b"\0"])
-
-    async with hostile_server(tmp_path, {b"shell,v2": begun(tell)}) as server:
+    async with hostile_server(tmp_path, {b"shell,v2": begun(in_packets(many))}) as server:
         work = read_device(server.remote(), SERIAL, shell_v2=True)
         assert await kind_of(work) is FaultKind.PROTOCOL
 

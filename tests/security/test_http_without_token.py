@@ -10,11 +10,13 @@ import asyncio
 import gzip
 import logging
 import resource
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import aiohttp
@@ -23,6 +25,7 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from controller.api.certificate import Certificate, own_certificate, tls_of
 from controller.api.options import ApiOptions as TeamOptions
 from controller.api.server import serve_api as serve_team_api
 from controller.contracts.errors import UserError
@@ -83,18 +86,24 @@ class Attacked:
     server: WebServer
     path: str
     farm: Farm | None = None
+    trust: ssl.SSLContext | None = None
+    """Of a client over TLS."""
 
     async def connect(self, source: str = LOOPBACK) -> Connection:
+        address, local = self.server.address, (source, 0)
         return Connection(
-            *await asyncio.open_connection(*self.server.address, local_addr=(source, 0))
+            *await asyncio.open_connection(*address, local_addr=local, ssl=self.trust)
         )
 
     async def assert_answers(self) -> None:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         patience = aiohttp.ClientTimeout(total=PATIENCE_S)
+        url = url_of(self.server)
+        if self.trust:
+            url = url.replace("http:", "https:")
         async with (
-            aiohttp.ClientSession(url_of(self.server), headers=headers, timeout=patience) as user,
-            user.get(self.path) as answer,
+            aiohttp.ClientSession(url, headers=headers, timeout=patience) as user,
+            user.get(self.path, ssl=self.trust or True) as answer,
         ):
             assert answer.status == 200
 
@@ -159,15 +168,36 @@ async def attacked_exporter(
 
 
 @asynccontextmanager
-async def attacked_team_api(
-    folder: Path, head_timeout_s: float = HEAD_TIMEOUT_S
+async def team_api(
+    folder: Path, head_timeout_s: float, certificate: Certificate | None
 ) -> AsyncIterator[Attacked]:
     home = prepared(folder / "home", sweeps=1)
     write_private(home.api_token, TOKEN)
-    limits = TeamOptions(LOOPBACK, 0, rate=UNLIMITED, head_timeout_s=head_timeout_s)
+    tls, trust = None, None
+    if certificate:
+        tls = tls_of(certificate)
+        trust = ssl.create_default_context(cafile=str(certificate.certificate))
+    limits = TeamOptions(LOOPBACK, 0, tls=tls, rate=UNLIMITED, head_timeout_s=head_timeout_s)
     server = await serve_team_api(home, VERSION, limits)
-    yield Attacked(server, AGENTS)
+    yield Attacked(server, AGENTS, trust=trust)
     await server.cleanup()
+
+
+@asynccontextmanager
+async def attacked_team_api(
+    folder: Path, head_timeout_s: float = HEAD_TIMEOUT_S
+) -> AsyncIterator[Attacked]:
+    async with team_api(folder, head_timeout_s, None) as attacked:
+        yield attacked
+
+
+@asynccontextmanager
+async def attacked_over_tls(folder: Path) -> AsyncIterator[Attacked]:
+    keys = folder / "keys"
+    keys.mkdir(mode=0o700)
+    own = own_certificate(keys, LOOPBACK, datetime.now(UTC))
+    async with team_api(folder, HEAD_TIMEOUT_S, own) as attacked:
+        yield attacked
 
 
 KINDS = {METRICS_PATH: attacked_exporter, AGENTS: attacked_team_api}
@@ -203,6 +233,11 @@ async def test_a_body_is_not_unpacked_and_its_connection_ends(
     assert unpacked == []
 
 
+@pytest.mark.parametrize(
+    "attacked",
+    [attacked_api, attacked_exporter, attacked_team_api, attacked_over_tls],
+    indirect=True,
+)
 async def test_little_of_what_a_peer_sends_is_parsed_at_once_before_its_token_is_seen(
     attacked: Attacked, monkeypatch: pytest.MonkeyPatch
 ) -> None:

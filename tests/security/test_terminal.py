@@ -90,7 +90,8 @@ def test_lines_tables_and_json_show_what_would_steer(capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize("terminal", [False, True])
 def test_progress_shows_hostile_names_and_phases(terminal: bool) -> None:
     run = builders.run(of=builders.cell(stack=HOSTILE, note=MARKUP))
-    progress = Progress(done=1, total=2, phase=HOSTILE, values={HOSTILE: 1.0})
+    refused = {"phase": HOSTILE, "values": {HOSTILE: 1.0}}  # by its contract
+    progress = Progress(done=1, total=2, phase="training").model_copy(update=refused)
     states = {run.run_id: RunState.LEASED}
     views = [
         SweepView("demo", states, _event(run, progress)),

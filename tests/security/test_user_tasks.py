@@ -59,14 +59,19 @@ def task(writer: str | None = None, builder: str | None = None) -> str:
 def test_a_task_that_names_code_is_refused(
     tmp_path: Path, note: Path, text: str, said: str, how: str
 ) -> None:
-    store = Store(tmp_path / "models")
-    path = tmp_path / "mine.yaml"
-    if how == "put there":
+    if how == "added":
+        path = tmp_path / "mine.yaml"
+        path.write_text(text)
+        with pytest.raises(SweepInvalid, match=said):
+            catalogue.add(Store(tmp_path / "models"), path, None)
+    else:
         path = tmp_path / "models" / "tasks" / "mine.yaml"
         path.parent.mkdir(parents=True)
-    path.write_text(text)
-    with pytest.raises(SweepInvalid, match=said):
-        catalogue.add(store, path, None) if how == "added" else load_catalog()
+        path.write_text(text)
+        (left_out,) = load_catalog().left_out
+        assert said in left_out.said
+        assert str(path) in left_out.said
+    assert "mine" not in load_catalog().workloads
     assert not note.exists()
     assert "planted_code" not in sys.modules
 

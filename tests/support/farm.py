@@ -8,7 +8,16 @@ from pathlib import Path
 from controller.contracts.catalog import Catalog
 from controller.contracts.result import Outcome
 from controller.contracts.run import Run, RunChange
-from controller.contracts.wire import AttemptRef, Exchange, HeldUp, Orders, Report, RunEvent
+from controller.contracts.wire import (
+    AttemptRef,
+    Exchange,
+    HeldUp,
+    Orders,
+    Progress,
+    Report,
+    RunEvent,
+    RunProgress,
+)
 from controller.runtime.farm import Farm, FarmSettings
 from controller.store.sqlite import SqliteStore
 from tests.support import builders
@@ -80,16 +89,34 @@ class FarmBox(FarmOfUsers):
         )
         return self.farm.exchange(question)
 
-    def report(self, of: AttemptRef, outcome: Outcome, agent: str = "host-1") -> None:
+    def report(
+        self,
+        of: AttemptRef,
+        outcome: Outcome,
+        agent: str = "host-1",
+        incarnation: str = "first",
+    ) -> None:
         """Hand in an outcome as an agent does."""
         self.farm.report(
             Report(
                 ref=of,
                 agent_id=agent,
-                incarnation="first",
+                incarnation=incarnation,
                 started_at=self.clock.now,
                 outcome=outcome,
             )
+        )
+
+    def tell(
+        self,
+        of: AttemptRef,
+        progress: Progress,
+        agent: str = "host-1",
+        incarnation: str = "first",
+    ) -> None:
+        """Tell of progress as an agent does."""
+        self.farm.progress(
+            RunProgress(ref=of, agent_id=agent, incarnation=incarnation, progress=progress)
         )
 
     def run(self, run_id: str) -> Run:

@@ -17,6 +17,8 @@ SERIAL = "HOSTILE1"
 OKAY = b"OKAY"
 Say = Callable[[bytes], Iterator[bytes]]
 """What is said after the request that opened a service of the phone, piece by piece."""
+SILENCE = b"(silence)"
+"""Piece after which nothing more is said until the client hangs up."""
 BLOCK = 1 << 16
 
 
@@ -59,6 +61,9 @@ class HostileServer:
                 request = await reader.readexactly(int(await reader.readexactly(4), 16))
                 self.asked.append(request)
                 for piece in self._answer(request):
+                    if piece == SILENCE:
+                        await reader.read()
+                        return
                     self.said_bytes += len(piece)
                     writer.write(piece)
                     await writer.drain()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from controller.contracts.wire import Report
+from controller.contracts.wire import Progress, Report, RunProgress
 from tests.support import builders
 
 HOSTILE = {
@@ -60,6 +60,13 @@ EXCHANGE: dict[str, Any] = {
     "asked_at": 1.0,
 }
 
+PROGRESS = RunProgress(
+    ref=builders.ref(),
+    agent_id="host-1",
+    incarnation="first",
+    progress=Progress(phase="training", done=1, total=9),
+).model_dump(mode="json")
+
 Way = tuple[str | int, ...]
 """Where in a document a value is put; `key` before the last says that it becomes a key."""
 
@@ -83,6 +90,13 @@ DOCUMENTS: Mapping[str, tuple[dict[str, Any], tuple[Way, ...]]] = {
     ),
     "report": (REPORT, (("ref", "run_id"), ("agent_id",), ("outcome", "type"), ("started_at",))),
     "exchange": (EXCHANGE, (("agent_id",), ("incarnation",), ("held",), ("asked_at",))),
+    "progress": (
+        PROGRESS,
+        (
+            *(("ref", "run_id"), ("agent_id",), ("incarnation",)),
+            *(("progress", "type"), ("progress", "done"), ("progress", "total")),
+        ),
+    ),
 }
 """Door → a good document, and where in it something is spoilt."""
 YAML = {

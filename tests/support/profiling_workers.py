@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -16,7 +16,7 @@ from agents.profiling.names import COUNTERS, LOG, TASKS, TIMES
 from agents.profiling.windows import WINDOWS
 from controller.contracts.base import Scalar
 from controller.contracts.counters import Counters, PhaseCounts
-from controller.contracts.peaks import COPY, RATES, UPDATE, Peaks, Rate, Roof
+from controller.contracts.peaks import BEYOND_CACHES, COPY, RATES, UPDATE, Peaks, Rate, Roof
 from controller.contracts.result import Measurement, Outcome, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress, WorkerSpec
@@ -26,8 +26,8 @@ from tests.support import builders
 NOW_S, DATE = 1_795_253_000.0, "2026-11-21T09:23:20+00:00"
 RATES_MEASURED = {
     "f32": Rate(best=1e11, median=9e10, runs=8),
-    COPY: Rate(best=1e10, median=9.5e9, runs=8),
-    UPDATE: Rate(best=1.5e10, median=1.4e10, runs=8),
+    COPY: Rate(best=1e10, median=9.5e9, runs=8, array_bytes=BEYOND_CACHES),
+    UPDATE: Rate(best=1.5e10, median=1.4e10, runs=8, array_bytes=BEYOND_CACHES),
 }
 ROOFS = {
     name: Roof(**rate.model_dump(), source="stack torch", date=DATE)
@@ -95,6 +95,8 @@ class Watching:
     """How many windows of steps a watched run had."""
     gflops: float = 200.0
     """Of a matrix product beside the traced steps."""
+    mallocs: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    """Malloc, and GFLOP/s of a matrix product, beside the steps of a part."""
     parts: list[str] = field(default_factory=list)
     asked: list[int | None] = field(default_factory=list)
     """The most windows that each part was asked for."""
@@ -111,6 +113,10 @@ class Watching:
         result = result.model_copy(update={"environment": {WINDOWS: self.windows}})
         if spec.profile_pass == "trace":
             environment = {**result.environment, "matmul_gflops": self.gflops}
+            result = result.model_copy(update={"environment": environment})
+        if spec.profile_pass in self.mallocs:
+            malloc, gflops = self.mallocs[spec.profile_pass]
+            environment = {**result.environment, "malloc": malloc, "matmul_gflops": gflops}
             result = result.model_copy(update={"environment": environment})
         if spec.profile_pass == self.disturbed:
             told = {"validity": self.validity, "reasons": ("others were busy",)}
@@ -138,6 +144,12 @@ class Watching:
 
     def _counters(self, folder: Path) -> dict[str, str]:
         (folder / COUNTERS).write_text(COUNTED.model_dump_json())
+        return {"counters": str(folder / COUNTERS)}
+
+    def _reallocated(self, folder: Path) -> dict[str, str]:
+        quicker = COUNTED.phases[0].model_copy(update={"seconds": 0.1})
+        told = COUNTED.model_copy(update={"phases": (quicker,)})
+        (folder / COUNTERS).write_text(told.model_dump_json())
         return {"counters": str(folder / COUNTERS)}
 
     def _peaks(self, folder: Path) -> dict[str, str]:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from agents.remotes.remote import FaultKind, RemoteFault
+from agents.remotes.remote import FaultKind, RemoteFault, malformed
 from controller.platform.processes import ATTEMPT_MARKER
 
 TERMINAL = ""
@@ -196,7 +196,7 @@ class Framing:
 
 
 def _nonsense(what: str) -> RemoteFault:
-    return RemoteFault("a phone's shell", FaultKind.PROTOCOL, f"it printed {what}")
+    return malformed("a phone's shell", f"it printed {what}")
 
 
 def _unsayable(place: str, message: str) -> RemoteFault:

@@ -5,11 +5,12 @@ Requires the phone's own tar, find and sha256sum (toybox, Android 8 and later; o
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from agents.remotes.remote import RUNS, FaultKind, RemoteFault
+from agents.remotes.remote import RUNS, malformed
 from agents.remotes.tree import DIRECTORY, Listing, file_entry, link_entry
 
 SPARE_BYTES = 16 * 2**20
@@ -18,6 +19,8 @@ _FILE_BYTES = 4096
 """A file uses at least one block."""
 _NEXT = "--"
 _NUMBER = re.compile(r"\d{1,15}", re.ASCII)
+_LISTED_TIMES = 4
+_LISTED_SPARE = 64 << 10
 _ABSENT = 3
 _SHARED = 4
 _LIST = f"""
@@ -145,7 +148,7 @@ def parse_listing(serial: str, text: str) -> Listing:
             sections[-1].append(line)
     if len(sections) != 4 or len(sections[3]) % 2:
         message = f"cannot read the listing of a folder: {text[:200]!r}"
-        raise RemoteFault(serial, FaultKind.PROTOCOL, message)
+        raise malformed(serial, message)
     sums, programs, folders, links = sections
     executable = set(programs)
     listing = {name[2:]: DIRECTORY for name in folders if name != "."}
@@ -155,6 +158,16 @@ def parse_listing(serial: str, text: str) -> Listing:
     for name, target in zip(links[::2], links[1::2], strict=True):
         listing[name[2:]] = link_entry(target)
     return listing
+
+
+def most_listed_bytes(listing: Listing) -> int:
+    """Return the largest output of `list_tree` to parse where this listing is expected.
+
+    A larger one is of another tree.
+    """
+    # A name is printed at most twice, and no more beside it than its entry has.
+    sizes = (2 * len(os.fsencode(name)) + len(os.fsencode(e)) for name, e in listing.items())
+    return _LISTED_TIMES * sum(sizes) + _LISTED_SPARE
 
 
 def needed_bytes(archive_bytes: int, entries: int, *, packed: bool = True) -> int:
@@ -167,7 +180,7 @@ def parse_size(serial: str, text: str) -> int:
     first = text.split(maxsplit=1)[:1]
     if not first or not _NUMBER.fullmatch(first[0]):
         message = f"cannot read the size of a folder: {text[:200]!r}"
-        raise RemoteFault(serial, FaultKind.PROTOCOL, message)
+        raise malformed(serial, message)
     return int(first[0]) << 10
 
 
@@ -183,7 +196,7 @@ def parse_free_bytes(serial: str, text: str) -> int:
         return _size(row[column])
     except (IndexError, ValueError, OverflowError) as error:
         message = f"cannot read the free storage: {text[:200]!r}"
-        raise RemoteFault(serial, FaultKind.PROTOCOL, message) from error
+        raise malformed(serial, message) from error
 
 
 def _size(text: str) -> int:

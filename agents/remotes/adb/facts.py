@@ -9,7 +9,14 @@ from functools import partial
 from typing import Final
 
 from agents.host.facts import boot_id
-from agents.remotes.remote import MAX_CHARACTERS, FaultKind, Remote, RemoteFault, one_line
+from agents.remotes.remote import (
+    MAX_CHARACTERS,
+    FaultKind,
+    Remote,
+    RemoteFault,
+    malformed,
+    one_line,
+)
 from controller.contracts.device import EMULATED, HOST_PREFIX, ID, Device, DeviceKind, Fact
 
 VIRTUAL: Final = "ro.benchfarm.virtual"
@@ -25,9 +32,12 @@ SIMULATED: Final[tuple[tuple[str, str], ...]] = (
     ("ro.hardware", "cutf_cvm"),
     ("ro.hardware", "cutf"),
     ("ro.hardware", "vbox86"),
+    ("ro.hardware", "redroid"),
+    ("ro.boot.hardware", "redroid"),
+    ("ro.product.brand", "waydroid"),
 )
 """Properties and values of what is no phone: ours, Android Studio's emulator, which has one or the
-other by its age, Cuttlefish, Genymotion."""
+other by its age, Cuttlefish, Genymotion, and Android in a container: redroid, Waydroid."""
 HOST_CORES: Final = "ro.benchfarm.host_cores"
 """Property of a virtual phone: the host cores that it uses, such as 0,2-3."""
 PRESENT: Final = "/sys/devices/system/cpu/present"
@@ -113,8 +123,8 @@ def _is_simulated(properties: Mapping[str, str]) -> bool:
 def on_this_host(phone: Device, cores: frozenset[int], *, same_kernel: bool) -> Device:
     """Return a phone with the cores of this host, which has these, that it uses.
 
-    On this host's kernel runs no phone: it is Android in a container (redroid, Waydroid) or ours,
-    and uses every core unless it says which.
+    On this host's kernel runs no phone: it is Android in a container, whatever its properties say,
+    or ours, and uses every core unless it says which.
     """
     used = phone.host_cores & cores
     if same_kernel:
@@ -158,7 +168,7 @@ async def _said(remote: Remote, serial: str, read_s: float, *argv: str) -> str:
         message = (
             f"{' '.join(argv)} printed {len(done.stdout)} bytes, more than the limit of {MAX_SAID}"
         )
-        raise RemoteFault(serial, FaultKind.PROTOCOL, message)
+        raise malformed(serial, message)
     return done.stdout.decode(errors="replace")
 
 

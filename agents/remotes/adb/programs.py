@@ -29,7 +29,7 @@ from agents.remotes.adb.refusals import DEVICE, fault_of_refusal
 from agents.remotes.adb.shell import V1_REQUEST, Heard, converse_v1, converse_v2
 from agents.remotes.adb.smart_socket import Connection, ask, open_service
 from agents.remotes.adb.sync import SERVICE, Sync
-from agents.remotes.remote import KILLED, Ended, FaultKind, RemoteFault
+from agents.remotes.remote import KILLED, Ended, FaultKind, RemoteFault, malformed
 
 CLEAN_UP_S = 5.0
 """Seconds for a phone to answer and to end a program."""
@@ -152,7 +152,7 @@ class Programs:
         """See Executor.execute."""
         token = new_token(self.owner)
         launch = Launch(token, argv, environment, TERMINAL)
-        program = _Program(launch, stdin, Heard(Framing(token), take))
+        program = _Program(launch, stdin, Heard(self.link.serial, Framing(token), take))
         self._running.add(token)
         try:
             async with asyncio.timeout(deadline_s):
@@ -282,7 +282,7 @@ class Programs:
                 said += data
                 if len(said) > BEFORE_BYTES:
                     message = f"its shell printed {len(said)} bytes instead of a number"
-                    raise self.link.fault(FaultKind.PROTOCOL, message)
+                    raise malformed(self.link.serial, message)
         return said.decode(errors="replace")
 
 

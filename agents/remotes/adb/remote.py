@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from agents.remotes.adb import device_tree
 from agents.remotes.adb.commands import others_tags
+from agents.remotes.adb.facts import MAX_SAID
 from agents.remotes.adb.programs import Link, Programs
 from agents.remotes.adb.refusals import fault_of_refusal
 from agents.remotes.adb.sync import receive_tree
@@ -25,6 +26,7 @@ from agents.remotes.remote import (
     FaultKind,
     Pushed,
     RemoteFault,
+    run_own,
 )
 from agents.remotes.tree import Tree, differences
 
@@ -93,15 +95,17 @@ class AdbRemote(RunsPrograms[Programs]):
             pushed = await self._push(tree, path)
         return Pushed(path, pushed)
 
-    async def pull(self, source: PurePosixPath, target: Path) -> None:
-        """See Remote.pull; links are followed, a folder is merged into what is there."""
+    async def pull(self, source: PurePosixPath, target: Path, budget: Budget | None = None) -> None:
+        """See Remote.pull and Examined.pull; links are followed, a folder is merged into what is
+        there."""
+        budget = budget or Budget(self.link.serial)
         await self.programs.end_left()
         try:
             async with asyncio.timeout(THOROUGH_S), self.link.sync() as sync:
                 found = await sync.look(source)
                 if found is None:
                     raise self.link.fault(FaultKind.MISSING_FILE, f"{source} does not exist")
-                await receive_tree(sync, source, found, target, Budget(self.link.serial))
+                await receive_tree(sync, source, found, target, budget)
         except TimeoutError as error:  # a byte now and then resets the timeout
             message = f"cannot pull {source}: no end after {THOROUGH_S:g} s"
             raise self.link.fault(FaultKind.HUNG, message) from error
@@ -147,6 +151,9 @@ class AdbRemote(RunsPrograms[Programs]):
             return ["absent"]
         if listed.exit_code:
             raise self._unable("list a tree", listed)
+        most = device_tree.most_listed_bytes(tree.listing)
+        if len(listed.stdout) > most:  # parsing it would keep the agent from all else
+            return [f"its listing has {len(listed.stdout)} bytes, more than the limit of {most}"]
         text = listed.stdout.decode(errors="surrogateescape")
         return differences(tree.listing, device_tree.parse_listing(self.link.serial, text))
 
@@ -198,20 +205,14 @@ class AdbRemote(RunsPrograms[Programs]):
                 raise self.link.fault(FaultKind.NO_EXEC, message)
 
     async def _do(self, what: str, argv: Sequence[str], deadline_s: float) -> str:
-        """Return the output of a command of ours; raises RemoteFault if it fails."""
+        """Return the beginning of what a command of ours prints; raises RemoteFault if it fails."""
         completed = await self._own(argv, deadline_s)
         if completed.exit_code:
             raise self._unable(what, completed)
-        return completed.stdout.decode(errors="surrogateescape")
+        return completed.stdout[:MAX_SAID].decode(errors="surrogateescape")
 
     async def _own(self, argv: Sequence[str], deadline_s: float) -> Completed:
-        """Run a command of ours; a timeout is not the workload's fault."""
-        try:
-            return await self.run(argv, deadline_s)
-        except RemoteFault as fault:
-            if fault.kind is FaultKind.DEADLINE:
-                raise self.link.fault(FaultKind.HUNG, fault.message) from fault
-            raise
+        return await run_own(self, argv, deadline_s)
 
     def _unable(self, what: str, completed: Completed) -> RemoteFault:
         said = (completed.stderr or completed.stdout)[:STDERR_BYTES]  # the output may be endless

@@ -6,6 +6,7 @@ A request is four letters, a 32-bit little-endian length and a path; content com
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import stat
 import struct
@@ -19,7 +20,7 @@ from typing import IO
 from agents.remotes.adb.refusals import fault_of_refusal
 from agents.remotes.adb.smart_socket import Connection
 from agents.remotes.budget import Budget
-from agents.remotes.remote import FaultKind, RemoteFault
+from agents.remotes.remote import FaultKind, RemoteFault, malformed
 from controller.platform.atomic import replacing
 
 SERVICE = "sync:"
@@ -30,6 +31,8 @@ _DATA_MAX = 64 << 10
 _BLOCK = 16 * _DATA_MAX
 _NAME_MAX = 255
 """Most bytes of a file name, on this host and on phones."""
+_UNFIT = frozenset({errno.ENAMETOOLONG, errno.EILSEQ})
+"""Errors of this host for a name or a path that it can't store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,19 @@ class Sync:
 
     def _nonsense(self, kind: bytes, length: int) -> RemoteFault:
         message = f"the phone's sync service sent {kind!r} with length {length}"
-        return RemoteFault(self.serial, FaultKind.PROTOCOL, message)
+        return malformed(self.serial, message)
+
+
+@contextmanager
+def _storable(sync: Sync, source: PurePosixPath) -> Iterator[None]:
+    """Blame the phone for a name that this host can't store; other errors are this host's own."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _UNFIT:
+            raise
+        message = f"cannot pull {str(source)[:200]}: {error.strerror}"
+        raise malformed(sync.serial, message) from error
 
 
 async def receive_to(sync: Sync, source: PurePosixPath, target: Path, budget: Budget) -> None:
@@ -183,10 +198,12 @@ async def receive_tree(
 ) -> None:
     """Copy a phone's file or folder to this host; raises RemoteFault."""
     if not found.is_folder:
-        await receive_to(sync, source, target, budget)
+        with _storable(sync, source):
+            await receive_to(sync, source, target, budget)
         target.chmod(0o755 if found.mode & stat.S_IXUSR else 0o644)
         return
     budget.require_depth(depth, str(source))
-    target.mkdir(exist_ok=True)
+    with _storable(sync, source):
+        target.mkdir(exist_ok=True)
     for name, entry in (await sync.list(source, budget)).items():
         await receive_tree(sync, source / name, entry, target / name, budget, depth + 1)

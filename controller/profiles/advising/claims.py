@@ -10,6 +10,7 @@ from controller.contracts.advice import Remedy, Rule
 from controller.contracts.base import Scalar
 from controller.contracts.peaks import COPY, UPDATE
 from controller.contracts.profile import ProfileOrigin, ProfileSummary
+from controller.profiles.counts import calls_text
 from controller.profiles.model import LOAD, KernelRow, Place, PrimitiveRow, Profile
 from controller.profiles.operations import GEMMS
 from controller.profiles.parts import Part, part_of, parts_of
@@ -97,6 +98,10 @@ class Seen:
     def calls(self, indices: Iterable[int]) -> float:
         """Return the calls of some parts."""
         return sum(self.parts[i].row.calls for i in indices)
+
+    def counted(self, indices: Iterable[int]) -> str:
+        """Return the calls of some parts, formatted."""
+        return calls_text(self.calls(indices))
 
     @cached_property
     def products(self) -> Mapping[str, list[int]]:

@@ -50,7 +50,7 @@ Shares = dict[int, tuple[float, float]]
 def norms(seen: Seen) -> Claim | None:
     """Frozen norms as multiplications and additions."""
     found = seen.where(_is_norm)
-    told = f"{seen.calls(found):g} multiplications and additions in norms"
+    told = f"{seen.counted(found)} multiplications and additions in norms"
     remedy = BY_KNOB if seen.has_other("frozen_bn", "fused") else IN_WORDS
     return Claim(Rule.NORMS, told, remedy, whole(found))
 
@@ -67,7 +67,7 @@ def other_relu(seen: Seen) -> Claim | None:
 
 
 def _relu(seen: Seen, found: Sequence[int], remedy: Remedy) -> Claim:
-    told = f"ReLU reads and writes its input apart, {seen.calls(found):g} calls"
+    told = f"ReLU reads and writes its input apart, {seen.counted(found)} calls"
     return Claim(Rule.RELU, told, remedy, whole(found))
 
 
@@ -95,7 +95,7 @@ def optimizer(seen: Seen) -> Claim | None:
     is_fused = any(FUSED in kernel or is_update(kernel) for kernel in kernels)
     if is_fused or seen.knobs.get("fused_optimizer") is True:
         return None
-    told = f"the update is {seen.calls(inside):g} calls"
+    told = f"the update is {seen.counted(inside)} calls"
     remedy = setting("use the fused optimizer")
     if "fused_optimizer" in seen.knobs:
         remedy = knob("fused_optimizer", value=True)
@@ -143,16 +143,21 @@ def _bare(op: str) -> str:
 
 
 def _loss(seen: Seen, name: str, found: Sequence[int], shares: Shares) -> Claim:
-    told = f"the loss is {seen.calls(found):g} calls with {name}={seen.knobs[name]}"
+    told = f"the loss is {seen.counted(found)} calls with {name}={seen.knobs[name]}"
     return Claim(Rule.LOSS, told, knob(name, "fused"), shares)
 
 
 def _one_pass(seen: Seen, found: Sequence[int]) -> Shares:
-    """Return what is saved if the largest inputs are read once, and their gradients written."""
+    """Return what is saved if the largest inputs are read once, and their gradients written.
+
+    A call is of one image's.
+    """
     rows = [seen.parts[i].row for i in found]
     largest = max((row.bytes or 0.0 for row in rows if isinstance(row, KernelRow)), default=0.0)
     maths = [i for i in found if named(seen.parts[i], *MATHS)]
-    return _left(seen, found, 2 * largest, COPY, seen.seconds(maths))
+    images = seen.knobs.get("batch_size")
+    moved = 2 * largest * (images if isinstance(images, int) else 1)
+    return _left(seen, found, moved, COPY, seen.seconds(maths))
 
 
 def _left(

@@ -38,7 +38,7 @@ def other_tiny(seen: Seen) -> Claim | None:
 
 def _tiny(seen: Seen, found: Sequence[int], remedy: Remedy) -> Claim:
     """Return short products' claim: at most what is above the roofline."""
-    told = f"{seen.calls(found):g} products below 0.1 ms take over {FAR_BELOW}× the roofline's time"
+    told = f"{seen.counted(found)} products below 0.1 ms take over {FAR_BELOW}× the roofline's time"
     return Claim(Rule.TINY, told, remedy, {i: (0.0, above_roof(seen.parts[i])) for i in found})
 
 
@@ -75,7 +75,7 @@ def direct(seen: Seen) -> Claim | None:
         return None
     in_heads = seen.where(lambda part: bool(_HEAD.search(part.row.place.module)))
     found = [i for i in in_heads if _is_3x3_in_fp32(seen.parts[i])]
-    told = f"{seen.calls(found):g} convolutions of 3x3 taps in fp32, with 9 products a cell"
+    told = f"{seen.counted(found)} convolutions of 3x3 taps in fp32, with 9 products a cell"
     shares = whole(found, LEAST_BY_WINOGRAD, 1 - 2.25 / 9)
     reordered = [i for i in in_heads if is_reorder(seen.parts[i].row)] if found else []
     return Claim(

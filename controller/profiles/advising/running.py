@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from controller.profiles.operations import largest_bytes
 from controller.profiles.parts import Part
 from controller.profiles.sites import is_conversion
 from controller.profiles.updates import is_update
+from controller.profiles.validity import NOISE
 
 SHORT_S = 20e-6
 """A kernel below it spends much of its time on being called."""
@@ -39,7 +41,7 @@ CANDIDATES = 3
 
 
 def threads(seen: Seen) -> Claim | None:
-    """Fewer threads than cores, or more than logical processors.
+    """Fewer threads than cores, or more than logical processors or a quota of CPUs allow.
 
     At most, all that computes scales with the threads that run at once; long products at least to a
     part, where cores are missing. Of a part of a host's logical processors, nothing tells which
@@ -50,8 +52,10 @@ def threads(seen: Seen) -> Claim | None:
     if not isinstance(cores, int) or not has:
         return None
     most = len(own) if isinstance(own, tuple) and own else cores
-    usable = min(cores, most)
-    if usable <= has <= max(cores, most):  # `affinity` may be of one thread that OpenMP has bound
+    quota = _quota(environment)
+    usable = min(cores, most, quota)
+    # `affinity` may be of one thread that OpenMP has bound.
+    if usable <= has <= min(max(cores, most), quota):
         return None
     remedy = setting(f"run {usable} threads")
     if "threads" in seen.knobs:
@@ -63,7 +67,14 @@ def threads(seen: Seen) -> Claim | None:
     long = [i for i in found if _is_long_product(seen.parts[i])] if scales else []
     shares = whole(found, high=high) | whole(long, low=SCALES * high, high=high)
     there = f"logical processors {most}" if shared else f"cores {usable}"
+    there = f"CPU quota {quota}" if quota == usable < min(cores, most) else there
     return Claim(Rule.THREADS, f"threads {has}, {there}", remedy, shares)
+
+
+def _quota(environment: Mapping[str, object]) -> int:
+    """Return how many threads a quota lets run at once; beyond it, the kernel stops all of them."""
+    quota = environment.get("cpu_quota")
+    return max(1, int(quota)) if isinstance(quota, int | float) else sys.maxsize
 
 
 def _may_share_cores(environment: Mapping[str, object], cores: int, usable: int) -> bool:
@@ -132,12 +143,36 @@ def malloc(seen: Seen) -> Claim | None:
     """
     if seen.knobs.get("malloc") != "glibc":
         return None
+    if measured := _with_another(seen):
+        return measured
     if seen.summary.counters:
         return _faulting(seen, Rule.MALLOC, knob("malloc", "glibc-tuned"))
     found = seen.where(lambda part: _is_large(part) and not is_product(part))
-    told = f"glibc unmaps blocks above 32 MiB; {seen.calls(found):g} calls are on larger tensors"
+    told = f"glibc unmaps blocks above 32 MiB; {seen.counted(found)} calls are on larger tensors"
     shares = {i: (0.0, above_copy(seen, seen.parts[i])) for i in found}
     return Claim(Rule.MALLOC, told, knob("malloc", "glibc-tuned"), shares)
+
+
+def _with_another(seen: Seen) -> Claim | None:
+    """Steps that were quicker with another malloc, by more than two runs may differ.
+
+    Not by how much the machine's own speed differed; nothing at least where it was disturbed.
+    """
+    counters = seen.summary.counters
+    other = counters.other_malloc if counters else None
+    if counters is None or other is None or other.speed is None or not counters.seconds:
+        return None
+    other_s = other.seconds * other.speed
+    saved = 1 - other_s / counters.seconds
+    if saved <= NOISE:
+        return None
+    told = (
+        f"a step takes {counters.seconds * 1000:.3g} ms with glibc, and {other_s * 1000:.3g} ms "
+        f"with {other.malloc}"
+    )
+    low = 0.0 if counters.notes or other.notes else saved - NOISE
+    shares = whole(list(seen.in_step), low=low, high=min(1.0, saved + NOISE))
+    return Claim(Rule.MALLOC, told, knob("malloc", "jemalloc"), shares)
 
 
 def page_faults(seen: Seen) -> Claim | None:
@@ -241,7 +276,7 @@ def waiting(seen: Seen) -> Claim | None:
     """Calls that wait: for another thread, a process or a clock."""
     found = seen.where(lambda part: part.row.place.waits and part.row.place.phase != LOAD)
     names = sorted({seen.parts[i].row.place.kernel for i in found})
-    told = f"{seen.calls(found):g} calls wait: {', '.join(names[:CANDIDATES])}"
+    told = f"{seen.counted(found)} calls wait: {', '.join(names[:CANDIDATES])}"
     remedy = setting("do other work meanwhile, or don't wait in the step")
     return Claim(Rule.WAITING, told, remedy, whole(found))
 
@@ -252,6 +287,8 @@ def loading(seen: Seen) -> Claim | None:
     remedy = setting("load batches beside the step, or decode faster")
     if seen.knobs.get("loader_workers") == 0:
         remedy = knob("loader_workers", 1)
+    elif seen.knobs.get("cache") == "resized":  # which decodes each image once
+        remedy = setting("load batches beside the step")
     elif seen.has_other("decoder", "turbojpeg"):
         remedy = knob("decoder", "turbojpeg")
     return Claim(Rule.LOADING, "nothing is computed while a batch is loaded", remedy, whole(found))

@@ -77,7 +77,7 @@ def _without_tiles(seen: Seen) -> Claim:
     """
     found = {i: share for i in _products_in_bf16(seen) if (share := _above_moving(seen, i))}
     told = (
-        f"the CPU announces AMX and its hypervisor hides the tiles; {seen.calls(found):g} products "
+        f"the CPU announces AMX and its hypervisor hides the tiles; {seen.counted(found)} products "
         f"in bf16 run without{largest(seen, found)}. Peaks are measured without AMX, too, so that "
         "only moving their bytes is taken to remain"
     )
@@ -94,7 +94,7 @@ def amx_unused(seen: Seen) -> Claim | None:
     if "amx_bf16" not in isa or _limit(seen) not in NO_LIMIT:
         return None
     found = list(_products_in_bf16(seen))
-    told = f"{seen.calls(found):g} products in bf16 run without AMX{largest(seen, found)}"
+    told = f"{seen.counted(found)} products in bf16 run without AMX{largest(seen, found)}"
     remedy = setting(
         "have channels in multiples of 32, as AMX's tiles do; ONEDNN_VERBOSE=dispatch says why not"
     )
@@ -138,7 +138,7 @@ def denormals(seen: Seen) -> Claim | None:
     found = seen.where(lambda part: _computes(part) and not _is_unhindered(seen, part))
     told = (
         f"{share:.2%} of parameters and gradients are denormal after the last step; "
-        f"{seen.calls(found):g} calls may compute with such numbers"
+        f"{seen.counted(found)} calls may compute with such numbers"
     )
     shares = {i: (0.0, above_roof(seen.parts[i])) for i in found}
     return Claim(Rule.DENORMALS, told, remedy, shares)

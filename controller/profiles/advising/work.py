@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from controller.contracts.advice import Rule
 from controller.contracts.peaks import COPY
 from controller.profiles.advising.claims import Claim, Seen, is_product, knob, setting, whole
+from controller.profiles.counts import calls_text
 from controller.profiles.model import KernelRow, PrimitiveRow
 from controller.profiles.parts import Part
 from controller.profiles.sites import dtype_of, is_conversion, is_reorder
@@ -42,7 +43,7 @@ def layout(seen: Seen) -> Claim | None:
     named_so = seen.knobs.get("memory_format")
     remedy = knob("memory_format", "channels_last") if named_so else setting("use channels-last")
     told = (
-        f"{seen.calls(found):g} reorders convert activations from or to the plain layout; "
+        f"{seen.counted(found)} reorders convert activations from or to the plain layout; "
         "without them, convolutions get other implementations, which may be slower: prove it first"
     )
     return Claim(Rule.LAYOUT, told, remedy, whole(found))
@@ -64,9 +65,9 @@ def reorders(seen: Seen) -> Claim | None:
     found = [i for i in seen.where(lambda part: is_conversion(part.row)) if i not in elsewhere]
     remedy = setting("keep tensors in the layout and type in which the next primitive reads them")
     copies = [i for i in found if not is_reorder(seen.parts[i].row)]
-    count = f"{seen.calls(found) - seen.calls(copies):g} reorders"
+    count = f"{calls_text(seen.calls(found) - seen.calls(copies))} reorders"
     if copies:
-        count += f" and {seen.calls(copies):g} copies into another layout"
+        count += f" and {seen.counted(copies)} copies into another layout"
     told = f"{count} compute nothing{largest(seen, found)}"
     return Claim(Rule.REORDERS, told, remedy, whole(found))
 
@@ -81,7 +82,7 @@ def unpacked(seen: Seen) -> Claim | None:
     if not (is_off and "avx512f" in words(seen.origin.environment.get("isa"))):
         return None
     found = seen.where(lambda part: is_reorder(part.row) and _of_weights(part))
-    told = f"{seen.calls(found):g} reorders lay out weights in each call{largest(seen, found)}"
+    told = f"{seen.counted(found)} reorders lay out weights in each call{largest(seen, found)}"
     return Claim(Rule.REORDERS, told, knob("ipex_optimize", value=True), whole(found))
 
 
@@ -103,7 +104,7 @@ def packed(seen: Seen) -> Claim | None:
         return None
     found = seen.where(lambda part: is_reorder(part.row) and _of_packed_weights(part))
     told = (
-        f"{seen.calls(found):g} reorders lay out weights again, which ipex.optimize has packed in "
+        f"{seen.counted(found)} reorders lay out weights again, which ipex.optimize has packed in "
         f"another layout{largest(seen, found)}"
     )
     above = {i: above_roof(seen.parts[i]) for i in found}
@@ -142,7 +143,7 @@ def fallback(seen: Seen) -> Claim | None:
     high = _gain_of_bf16(seen, unknown=1.0)
     if not seen.is_bf16 or not found or high <= 0:
         return None
-    told = f"{seen.calls(found):g} products run in fp32{largest(seen, found)}"
+    told = f"{seen.counted(found)} products run in fp32{largest(seen, found)}"
     remedy = setting("let these operations run in bf16: cast their inputs, or widen autocast")
     return Claim(Rule.FALLBACK, told, remedy, whole(found, high=high))
 
@@ -160,7 +161,7 @@ def precision(seen: Seen) -> Claim | None:
     high = _gain_of_bf16(seen, unknown=0.5)
     if seen.is_bf16 or not units or not found or high <= 0:
         return None
-    told = f"{seen.calls(found):g} products run in fp32, and the CPU has {units[0]}"
+    told = f"{seen.counted(found)} products run in fp32, and the CPU has {units[0]}"
     remedy = (
         knob("precision", "bf16")
         if "precision" in seen.knobs

@@ -30,7 +30,7 @@ _SYMBOLS: Mapping[Tone, str] = {"best": "circle", "reference": "diamond", "plain
 LABEL_WIDTH, LABEL_LINES = 24, 4
 """Characters of a line of a row's label, wrapped to fit a phone, and lines of a label."""
 LONGEST_LABEL = 500
-"""Characters of a label in the text of its point."""
+"""Characters of a label in the text of its point, and of a name in a table."""
 _LETTER_PX, _LINE_PX, _ROW_PX, _AROUND_PX = 7, 15, 14, 72
 _LOG_FROM = 20.0
 """Values that differ by more than this factor get a logarithmic axis."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from controller.contracts.profile import ProfileSummary
 from controller.profiles.model import Profile
 from controller.reports import counter_lines
+from controller.reports.html.charts import LONGEST_LABEL
 from controller.reports.html.page import Page, render
 from controller.reports.html.profile_charts import charts_of
 from controller.reports.html.roofline import ANCHOR as ROOFLINE
 from controller.reports.html.roofline import NUMBERS as ROOFLINE_NUMBERS
 from controller.reports.html.roofline import WORDS, roofline_points
+from controller.reports.html.text import shortened
 from controller.reports.html.timeline import timeline_of
 from controller.reports.profile_lines import Lines, per, tables_of, untold_lines
 from controller.reports.profile_origin import origin_facts
@@ -24,6 +26,18 @@ TOP, FOUND = 25, 500
 
 
 @dataclass(frozen=True, slots=True)
+class TableText:
+    """A text of a table, as long as in a chart at most."""
+
+    whole: str
+
+    @property
+    def shown(self) -> str:
+        """The text, or its beginning."""
+        return shortened(self.whole, LONGEST_LABEL)
+
+
+@dataclass(frozen=True, slots=True)
 class SearchedTable:
     """A table of which the largest rows are shown, and more can be found."""
 
@@ -31,7 +45,7 @@ class SearchedTable:
     words: Sequence[str]
     """Headings of texts; the first names a row."""
     numbers: Sequence[str]
-    rows: Sequence[tuple[Sequence[str], Sequence[str]]]
+    rows: Sequence[tuple[Sequence[TableText], Sequence[str]]]
     """Texts and numbers, the largest rows first."""
     count: int
     """Of all rows."""
@@ -87,13 +101,17 @@ def profile_page(profile: Profile, title: str) -> Page:
 
 
 def _table(found: Lines) -> SearchedTable:
-    rows = [(line.key, numbers_of(line)) for line in found.lines[:FOUND]]
+    rows = [(_texts(line.key), numbers_of(line)) for line in found.lines[:FOUND]]
     return SearchedTable(found.title, found.headings, NUMBERS, rows, len(found.lines))
+
+
+def _texts(texts: Iterable[str]) -> list[TableText]:
+    return [TableText(text) for text in texts]
 
 
 def _roofline_table(profile: Profile) -> SearchedTable:
     points = roofline_points(profile)
-    rows = [(point.words, point.numbers) for point in points[:FOUND]]
+    rows = [(_texts(point.words), point.numbers) for point in points[:FOUND]]
     title = f"points of the roofline: time {per(profile.summary)}"
     return SearchedTable(title, WORDS, ROOFLINE_NUMBERS, rows, len(points))
 

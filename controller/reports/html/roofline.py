@@ -41,7 +41,7 @@ class _Found:
     calls: float
     seconds: float
     whole_s: float
-    """With what was cut off."""
+    """As watched, with what was cut off: roofs are of times that nothing scales."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,13 @@ def _point(places: Sequence[_Found]) -> RooflinePoint:
 
 
 def _primitives(profile: Profile) -> Iterator[_Found]:
+    scale = profile.summary.scale or 1.0
     for row in profile.primitives:
         flops = _work(row)
         if flops and row.bytes and row.seconds and row.calls and row.kept:
             name = " ".join(filter(None, (row.primitive, row.direction, row.data_types)))
             key = (name, row.implementation, row.problem, row.body)
-            whole_s = row.seconds / row.kept
+            whole_s = row.seconds / (row.kept * scale)
             module = row.place.module
             yield _Found(key, module, flops, row.bytes, row.calls, row.seconds, whole_s)
 
@@ -122,18 +123,19 @@ def _work(row: PrimitiveRow) -> float:
 def _kernels(profile: Profile) -> Iterator[_Found]:
     """Yield matrix products and attention; those that ran in oneDNN are primitives, as nearly all
     convolutions are."""
+    scale = profile.summary.scale or 1.0
     for row in profile.kernels:
         kernel = row.place.kernel
         counts = kernel in GEMMS or kernel in ATTENTION
         if counts and not row.primitive_s and row.flops and row.bytes and row.self_s and row.calls:
-            yield _of_kernel(row, row.flops, row.bytes)
+            yield _of_kernel(row, row.flops, row.bytes, scale)
 
 
-def _of_kernel(row: KernelRow, flops: float, moved: float) -> _Found:
+def _of_kernel(row: KernelRow, flops: float, moved: float, scale: float) -> _Found:
     place = row.place
     name = " ".join(filter(None, (place.kernel, main_dtype(place.dtypes))))
     key = (name, "", place.dims, f"{place.dtypes} {place.values}")
-    return _Found(key, place.module, flops, moved, row.calls, row.self_s, row.self_s)
+    return _Found(key, place.module, flops, moved, row.calls, row.self_s, row.self_s / scale)
 
 
 def roofline(points: Sequence[RooflinePoint], peaks: Peaks, summary: ProfileSummary) -> Chart:

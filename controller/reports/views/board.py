@@ -69,7 +69,7 @@ class BoardGroups:
 def board_groups(data: BoardData, catalog: Catalog) -> BoardGroups:
     """Return the groups of a board's rows."""
     own, imported = grouped(*_shown(data, catalog)), grouped(data.imported, [])
-    ranked = rankings_of(own, Baseline({}), catalog, imported) if imported else ()
+    ranked = rankings_of(own, Baseline({}, catalog), catalog, imported) if imported else ()
     placed = {(row.cell_key, row.device.id) for ranking in ranked for row in ranking.rows}
     return BoardGroups(own, [group for group in imported if _place(group.origin) in placed])
 
@@ -85,7 +85,7 @@ def board_view(
 
     groups: those of `board_groups`. published: what the board holds of each of their results' runs.
     """
-    rankings = rankings_of(groups.own, Baseline({}), catalog, groups.imported)
+    rankings = rankings_of(groups.own, Baseline({}, catalog), catalog, groups.imported)
     places = {_place(group.origin): group for group in groups.all}
     ranked = tuple(
         _ranking(ranking, places, published, data.prices, catalog) for ranking in rankings
@@ -101,7 +101,7 @@ def board_view(
         facts=tuple((name, text) for name, text in facts.items() if text),
         notes=(*_left_out(data, catalog), *data.prices.faults),
         currency=data.currency,
-        scoreboards=scoreboards_of(rankings_of(groups.own, Baseline({}), catalog)),
+        scoreboards=scoreboards_of(rankings_of(groups.own, Baseline({}, catalog), catalog)),
         rankings=ranked,
         devices=tuple(_devices(groups.all, ranked, catalog)),
         any_virtual=any(group.origin.virtual for group in groups.all),

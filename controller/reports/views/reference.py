@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from controller.contracts.base import Scalar
+from controller.contracts.catalog import Catalog
 from controller.reports.groups import Group, NoRatio, baseline_of, matches
 
 
@@ -50,6 +51,8 @@ class Baseline:
     """The baseline cell of a sweep, on each device."""
 
     marks: Mapping[str, Scalar]
+    catalog: Catalog
+    """Has the defaults of knobs that cells omit."""
 
     @property
     def name(self) -> str:
@@ -58,7 +61,7 @@ class Baseline:
 
     def chosen(self, groups: Sequence[Group]) -> list[Group]:
         """Return the groups that match the sweep's baseline."""
-        return [group for group in groups if matches(group.origin, self.marks)]
+        return [group for group in groups if matches(group.origin, self.marks, self.catalog)]
 
     def of(self, group: Group, chosen: Sequence[Group]) -> Group | NoRatio:
         """Return the baseline on the same device, or on the one that the sweep names for it."""

@@ -64,7 +64,7 @@ def sweep_view(data: SweepData, catalog: Catalog, made: Made) -> ReportView:
         groups=grouped(data.results, data.failures),
         results=data.results,
         failures=data.failures,
-        reference=Baseline(sweep.baseline),
+        reference=Baseline(sweep.baseline, catalog),
         catalog=catalog,
         imported=data.imported,
     )

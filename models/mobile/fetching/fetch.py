@@ -6,7 +6,6 @@ process that fetches it holds `partial/<checksum>.lock`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from controller.contracts.errors import UserError
 from controller.contracts.models import FetchEvent, FetchRequest
 from controller.contracts.suite_rules import load_suites
 from controller.platform.locks import exclusive_in_thread, exclusive_now
-from models.mobile.catalogue import Entry, entries, require_fit, require_part
+from models.mobile.catalogue import entries, require_fit, require_part
 from models.mobile.errors import ContentDiffers, FileUnreadable, NoRoom
 from models.mobile.fetching.download import (
     Limits,
@@ -38,14 +37,14 @@ from models.mobile.fetching.selection import (
     select,
     tasks_of,
 )
+from models.mobile.fetching.stored import StoredFiles
+from models.mobile.fetching.telling import Tell, teller
 from models.mobile.links import not_followed
 from models.mobile.store import Store, digests, readable
 
 PARTIAL: Final = "partial"
 """Folder of the store with unfinished files."""
-TELL_EVERY_S: Final = 0.2
 DEFAULT_LIMITS: Final = Limits()
-Tell = Callable[[FetchEvent], None]
 
 
 def fetch(request: FetchRequest, store: Store, tell: Tell, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -76,6 +75,7 @@ class Fetcher:
 
     def fetch(self, selection: Selection) -> None:
         """Fetch a selection; raises UserError."""
+        self.failed += selection.refused
         missing = [wanted for wanted in selection.files if self._is_missing(wanted)]
         manual = [each for each in selection.manual if self._is_left_to_user(each)]
         if missing:
@@ -91,7 +91,7 @@ class Fetcher:
     def _is_missing(self, wanted: WantedFile) -> bool:
         """Return whether to fetch a file, and tell if it is there."""
         try:
-            if not self._is_there(wanted):
+            if not self.stored.is_whole(wanted):
                 return True
             self.tell(FetchEvent(state="there", name=wanted.name))
         except FileUnreadable as error:
@@ -101,7 +101,7 @@ class Fetcher:
     def _is_left_to_user(self, each: ManualFile) -> bool:
         """Return whether the user has to get a file, and tell so unless that is an error."""
         try:
-            if _checksum_there(self.store, each.entry):
+            if self.stored.checksum(each.entry):
                 return False
         except FileUnreadable as error:
             self.failed.append((each.entry.key, error))
@@ -111,10 +111,11 @@ class Fetcher:
         return True
 
     def _tell_sizes(self, missing: Sequence[WantedFile]) -> None:
+        name = f"{len(missing)} file{'' if len(missing) == 1 else 's'}"
+        self.tell(FetchEvent(state="sizing", name=name))
         known = [size for wanted in missing if (size := self._size(wanted)) is not None]
         unknown = len(missing) - len(known)
         note = f"{unknown} of unknown size" if unknown else ""
-        name = f"{len(missing)} file{'' if len(missing) == 1 else 's'}"
         self.tell(FetchEvent(state="planned", name=name, total=sum(known), note=note))
 
     def _size(self, wanted: WantedFile) -> int | None:
@@ -149,12 +150,6 @@ class Fetcher:
             remedy = "`benchfarm models add FOLDER` adds all files that were copied to a folder."
             raise UserError(f"fetch {len(self.failed)} files", "each has a line above", remedy)
 
-    def _is_there(self, wanted: WantedFile) -> bool:
-        """Return whether a file is in the store for all tasks, and whole; raises FileUnreadable."""
-        found = {_checksum_there(self.store, entry) for entry in wanted.entries}
-        with readable(wanted.entries[0].key):
-            return all(one and self.store.verify(one) is None for one in found)
-
     def _fetch_alone(self, wanted: WantedFile) -> None:
         """Fetch a file unless another process has meanwhile; raises UserError."""
         folder = self.store.folder / PARTIAL
@@ -162,7 +157,7 @@ class Fetcher:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with self._alone(part.with_suffix(".lock"), wanted):
-                if self._is_there(wanted):
+                if self.stored.is_whole(wanted):
                     forget(part)
                     self.tell(FetchEvent(state="there", name=wanted.name))
                 elif self.mirror.folder:
@@ -272,19 +267,14 @@ class Fetcher:
             )
 
     def _teller(self, wanted: WantedFile) -> Callable[[int, int | None], None]:
-        """Return what tells the progress of a file: its beginning, then every moment."""
+        """Return what tells the progress of a file that is loading."""
         note = f"licence: {wanted.licence or 'not known'}"
-        told = 0.0
+        return teller(self.tell, FetchEvent(state="loading", name=wanted.name, note=note))
 
-        def tell(done: int, total: int | None) -> None:
-            nonlocal told
-            if time.monotonic() - told >= TELL_EVERY_S:
-                told = time.monotonic()
-                self.tell(
-                    FetchEvent(state="loading", name=wanted.name, done=done, total=total, note=note)
-                )
-
-        return tell
+    @property
+    def stored(self) -> StoredFiles:
+        """What the store has."""
+        return StoredFiles(self.store, self.tell)
 
     @contextmanager
     def _connected(self, url: str) -> Iterator[None]:
@@ -297,14 +287,6 @@ class Fetcher:
         except Unreachable as error:
             self.unreachable[host] = error
             raise
-
-
-def _checksum_there(store: Store, entry: Entry) -> str | None:
-    """Return the checksum of a stored file, None if it is not there; raises FileUnreadable."""
-    with readable(entry.key):
-        checksum = entry.content.checksum or store.pinned(entry.key)
-        there = checksum is not None and store.has(checksum)
-    return checksum if there else None
 
 
 def _fits(path: Path, wanted: WantedFile) -> bool:

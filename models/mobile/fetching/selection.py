@@ -82,6 +82,8 @@ class Selection:
 
     files: tuple[WantedFile, ...]
     manual: tuple[ManualFile, ...]
+    refused: tuple[tuple[str, UserError], ...] = ()
+    """Key of each file whose address can't be used, and why."""
 
 
 def tasks_of(request: FetchRequest, suites: Sequence[SuiteRules]) -> tuple[str, ...]:
@@ -112,23 +114,27 @@ def select(tasks: Iterable[str], request: FetchRequest, entries: Iterable[Entry]
     _require_some("--numerics", request.numerics, {e.size for e in others if e.is_model})
     _require_some("--dataset", request.datasets, {e.size for e in others if not e.is_model})
     chosen = [entry for entry in named if not entry.own and _is_wanted(entry, request)]
-    web = [entry for entry in chosen if is_on_web(entry.content)]
+    web = [(entry, _refusal(entry)) for entry in chosen if is_on_web(entry.content)]
     manual = (_manual(entry, request) for entry in chosen if not is_on_web(entry.content))
-    for entry in web:
-        _require_address(entry)
-    return Selection(_merged(web), tuple(manual))
+    return Selection(
+        _merged(entry for entry, refusal in web if refusal is None),
+        tuple(manual),
+        tuple((entry.key, refusal) for entry, refusal in web if refusal),
+    )
 
 
-def _require_address(entry: Entry) -> None:
+def _refusal(entry: Entry) -> UserError | None:
+    """Return why the address of a file can't be used; None if it can."""
     source = str(entry.content.source)
     try:
         urlsplit(source)  # its brackets, too, have to be right
         seen = "" if httpx.URL(source).host else "it names no host"
     except (httpx.InvalidURL, ValueError) as error:
         seen = str(error)
-    if seen:
-        remedy = "Correct the key source in the task's file."
-        raise UserError(f"fetch {entry.key} from {short(source)}", seen, remedy)
+    if not seen:
+        return None
+    remedy = "Correct the key source in the task's file."
+    return UserError(f"fetch {entry.key} from {short(source)}", seen, remedy)
 
 
 def _is_wanted(entry: Entry, request: FetchRequest) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from controller.contracts.device import (
     Registration,
 )
 from controller.contracts.errors import (
+    AgentRevoked,
     DeviceRefused,
     SharedMachineId,
     StoreDamaged,
@@ -46,7 +48,7 @@ from tests.support.farm import TTL_S, FarmBox
 from tests.support.memory_link import MemoryLink
 from tests.support.waiting import PATIENCE_S, until
 
-AT_ONCE = AgentPauses(away_s=0.0, revoked_s=0.0)
+AT_ONCE = AgentPauses(away_s=0.0, revoked_s=0.0, progress_s=0.0)
 
 
 class Bench:
@@ -92,6 +94,7 @@ def host_agent(
     metrics: AgentMetrics | None = None,
     shortage: Callable[[], str] = str,
     device: Device | None = None,
+    pauses: AgentPauses = AT_ONCE,
 ) -> HostAgent:
     """Return an agent of one device whose runs end when the test says so."""
     return HostAgent(
@@ -104,7 +107,7 @@ def host_agent(
             on_refused=on_refused,
             metrics=metrics or AgentMetrics(),
             shortage=shortage,
-            pauses=AT_ONCE,
+            pauses=pauses,
             sending=SendingPauses(away_s=0.0, look_s=0.0, settle_s=0.0),
         )
     )
@@ -119,9 +122,10 @@ async def serving(
     on_refused: Callable[[Mapping[str, DeviceRefused]], None] = lambda _: None,
     metrics: AgentMetrics | None = None,
     shortage: Callable[[], str] = str,
+    pauses: AgentPauses = AT_ONCE,
 ) -> AsyncIterator[HostAgent]:
     """Let an agent serve for a while."""
-    agent = host_agent(link, bench, folder, identity, on_refused, metrics, shortage)
+    agent = host_agent(link, bench, folder, identity, on_refused, metrics, shortage, pauses=pauses)
     life = asyncio.create_task(agent.serve())
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -723,6 +727,32 @@ async def test_of_a_flood_of_progress_the_newest_is_told(box: FarmBox, tmp_path:
         assert (await seen.get()).done == 9
     assert seen.empty()
     assert link.said.count("progress") == 3
+
+
+async def test_progress_that_comes_in_the_pause_after_another_waits(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    link, bench = MemoryLink(box), Bench()
+    pauses = replace(AT_ONCE, progress_s=PATIENCE_S)
+    async with serving(link, bench, tmp_path, pauses=pauses) as agent:
+        spec = await first_job(link, bench, agent)
+        for done in (1, 2, 3):
+            bench.tell(Progress(phase="training", done=done, total=9))
+            for _ in range(50):
+                await asyncio.sleep(0)
+        assert [e.progress.done for e in box.events if e.progress] == [1]
+        bench.running[spec.job.ref].set_result(builders.result())
+        await link.reported.get()  # no report waits for it
+
+
+async def test_progress_that_is_refused_may_get_lost(box: FarmBox, tmp_path: Path) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        await first_job(link, bench, agent)
+        link.faults["progress"] = [AgentRevoked("host-1", "admin", "stolen")]
+        for done in (1, 2):
+            bench.tell(Progress(phase="training", done=done, total=9))
+        await until(lambda: link.said.count("progress") == 2, "the next is sent all the same")
 
 
 def live(metrics: AgentMetrics) -> list[float]:

@@ -27,8 +27,8 @@ def test_it_lasts_until_the_attempt_goes_on_or_ends() -> None:
 
 
 def test_a_phase_that_nobody_would_print_cannot_end_the_exchange() -> None:
-    found = HeldUpAttempts()
-    found.progressed(REF, progress(f"{WAIT_FOR_CORE}\n\x1b[2J\x00{'x' * 9000}"))
+    found, phase = HeldUpAttempts(), f"{WAIT_FOR_CORE}\n\x1b[2J\x00{'x' * 9000}"
+    found.progressed(REF, progress("").model_copy(update={"phase": phase}))
     (said,) = found.now()
     assert len(said.why) == LONGEST
     assert said.why.isprintable()

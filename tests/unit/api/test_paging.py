@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.api.farm_reads import took
+from controller.api.answers import FailurePage, HistoryPage, SpentPage
+from controller.api.farm_reads import history, spent, took
+from controller.api.outcome_reads import failures
 from controller.api.paging import Key, cursor_of, page_of, place_of
 from controller.api.problems import InvalidRequest
-from controller.api.queries import PageQuery, RunQuery, SweepQuery, TookQuery
+from controller.api.queries import (
+    FailureQuery,
+    PageQuery,
+    RunQuery,
+    SpentQuery,
+    SweepQuery,
+    TookQuery,
+)
 from controller.api.reads import Reading
+from controller.contracts.annotations import SweepAnnotations
+from controller.contracts.device import DeviceHistoryEntry, DeviceState
 from controller.contracts.outcome_filter import OutcomeFilter, PageRequest, Place
-from controller.contracts.records import StoredResult, Took
+from controller.contracts.records import StoredResult, SweepRecord, Took
 from controller.contracts.result import Validity
 from controller.runtime.home import Home
 from controller.store.newest import TRIES_OF_CELL
@@ -83,6 +98,16 @@ def test_a_key_of_another_form_is_refused(key: tuple[object, ...]) -> None:
     forged = cursor_of(asked, key)  # type: ignore[arg-type]
     with pytest.raises(InvalidRequest, match="damaged"):
         place_of(asked.model_copy(update={"cursor": forged}), (int,))
+
+
+@pytest.mark.parametrize("text", ["\ud800", "run-\udfff", "\udc80x"])
+def test_a_text_that_is_no_utf_8_is_refused(text: str) -> None:
+    asked = PageQuery()
+    of = json.loads(base64.urlsafe_b64decode(cursor_of(asked, ("",)) + "=="))[0]
+    forged = base64.urlsafe_b64encode(json.dumps([of, text]).encode()).decode().rstrip("=")
+    with pytest.raises(InvalidRequest, match="damaged"):
+        place_of(asked.model_copy(update={"cursor": forged}), (str,))
+    assert place_of(asked.model_copy(update={"cursor": cursor_of(asked, ("é",))}), (str,)) == ("é",)
 
 
 def test_a_number_that_is_none_is_refused() -> None:
@@ -204,3 +229,85 @@ def test_times_of_attempts_are_seen_once_while_more_are_added(tmp_path: Path) ->
             measure(3, 2100.0 + 100 * len(seen))
         assert seen == before
         assert store.took([CELL]) != before
+
+
+Listed: TypeAlias = FailurePage | HistoryPage | SpentPage
+
+
+def pages_of(list_page: Callable[[str | None], Listed], meanwhile: Callable[[], None]) -> list[Any]:
+    """Return the items of all pages, after each of which something happens."""
+    seen, cursor = list[Any](), None
+    while True:
+        page = list_page(cursor)
+        seen += page.items
+        if (cursor := page.next) is None:
+            return seen
+        meanwhile()
+
+
+def test_entries_of_a_history_are_seen_once_while_older_ones_appear(tmp_path: Path) -> None:
+    device_id, number = CPU.device.id, count()
+    with closing(SqliteStore.open(tmp_path / "store.sqlite")) as store:
+
+        def entry(at: float) -> None:
+            why, ready = str(next(number)), DeviceState.READY
+            told = DeviceHistoryEntry(device_id=device_id, at=at, state=ready, who="ann", why=why)
+            store.save_agent(AGENT, [CPU], [told])
+
+        for at in (*range(100, 110), 105, 105):
+            entry(float(at))
+        before = store.history(device_id)
+        here, ids = Reading(store, Home(tmp_path)), {"device_id": device_id}
+        seen = pages_of(
+            lambda cursor: history(here, PageQuery(limit=3, cursor=cursor), ids),
+            lambda: entry(50.0),
+        )
+        assert seen == before
+        assert len(store.history(device_id)) == len(before) + 3 == 15
+
+
+def test_device_times_are_seen_once_while_older_ones_appear(tmp_path: Path) -> None:
+    record = sweep_record(repeats=20)
+    with closing(SqliteStore.open(tmp_path / "store.sqlite")) as store:
+        store.save_agent(AGENT, [CPU])
+        new = iter(store.add_sweep(record, runs_for(record)))
+
+        def ended(now: float) -> None:
+            leased = grant(next(new), now=now - 10)
+            store.save_runs([report(leased.run, result(), now=now)])
+
+        for at in (*range(2000, 2008), 2004, 2004):
+            ended(float(at))
+        before, here = store.spent(0.0), Reading(store, Home(tmp_path))
+        seen = pages_of(
+            lambda cursor: spent(here, SpentQuery(limit=3, cursor=cursor), {}),
+            lambda: ended(1500.0),
+        )
+        assert seen == before
+        assert len(store.spent(0.0)) == len(before) + 3
+
+
+@pytest.mark.parametrize("sort", ["stored", "-stored"])
+def test_failures_are_seen_once_while_older_ones_come_to_fit(
+    tmp_path: Path, sort: Literal["stored", "-stored"]
+) -> None:
+    with closing(SqliteStore.open(tmp_path / "store.sqlite")) as store:
+        fill(store, sweeps=6)
+        records = store.sweeps()
+        others = iter([*records[:3], records[4]])
+
+        def tag(record: SweepRecord) -> None:
+            store.save_annotations(SweepAnnotations(sweep_id=record.sweep_id, tags=("mine",)))
+
+        tag(records[3])
+        tag(records[5])
+        wanted, here = OutcomeFilter(tags=frozenset({"mine"})), Reading(store, Home(tmp_path))
+        before = [one.run_id for one in store.selected_failures(wanted)[0]]
+
+        def failed(cursor: str | None) -> FailurePage:
+            return failures(here, FailureQuery(tags="mine", sort=sort, limit=1, cursor=cursor), {})
+
+        seen = [one.run_id for one in pages_of(failed, lambda: tag(next(others, records[5])))]
+        assert len(before) == 4
+        assert {*before} <= {*seen}
+        assert len({*seen}) == len(seen)

@@ -6,18 +6,32 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
+from io import BytesIO
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from controller.api.answers import RunPage
-from controller.api.outcome_reads import comparison
-from controller.api.queries import ComparisonQuery, RunQuery
-from controller.api.reads import Reading, runs
+from controller.api.exports import failure_lines, result_export
+from controller.api.outcome_reads import comparison, failures
+from controller.api.problems import InvalidRequest
+from controller.api.queries import (
+    ComparisonQuery,
+    FailureQuery,
+    FailuresQuery,
+    ResultFormat,
+    ResultsQuery,
+    RunQuery,
+)
+from controller.api.reads import Reading, runs, without_samples
+from controller.api.route_kinds import Export
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import UserError
+from controller.contracts.outcome_filter import OutcomeFilter
+from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.run import Run, RunState
 from controller.contracts.sweep import Side
 from controller.reports.comparison import Comparison
@@ -144,6 +158,77 @@ def said(call: Callable[[], Any]) -> Any:  # noqa: ANN401
         return call()
     except UserError as error:
         return type(error), error.tried, error.seen
+
+
+def test_a_comparison_of_one_stack_leaves_the_others_unread(counting: CountingReader) -> None:
+    asked = ComparisonQuery(a="compile:batch=2", b="compile:batch=4", workload="retinanet")
+    of_stack = [one for one in counting.results() if one.stack == "compile"]
+    assert 0 < len(of_stack) < len(counting.results())
+    counting.made = 0
+    with pytest.raises(UserError):
+        comparison(Reading(counting, NOWHERE), asked, {})
+    assert counting.made == len(of_stack)
+
+
+def test_a_comparison_of_very_many_results_is_refused(counting: CountingReader) -> None:
+    asked = ComparisonQuery(a="eager", b="compile", workload="retinanet", force=True)
+    most = sum(one.stack == "eager" for one in counting.results())
+    here = Reading(counting, NOWHERE)
+    comparison(here, asked, {}, most)
+    with pytest.raises(InvalidRequest, match=f"more than {most - 1} results of stack eager"):
+        comparison(here, asked, {}, most - 1)
+
+
+@pytest.mark.parametrize("newest", [None, 1, 7, 10_000])
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_an_export_of_results_holds_a_few_at_a_time(
+    counting: CountingReader, newest: int | None, form: ResultFormat
+) -> None:
+    every = [*map(without_samples, counting.selected_results(OutcomeFilter(), newest)[0])]
+    asked = ResultsQuery(newest=newest, format=form)
+    pieces, total = exported(counting, partial(result_export, asked=asked, at_once=3))
+    assert total == len(counting.results())
+    if form == "parquet":
+        table = pq.read_table(BytesIO(b"".join(pieces)))
+        assert {*table["run_id"].to_pylist()} == {one.run_id for one in every}
+        return
+    found = [StoredResult.model_validate_json(line) for line in b"".join(pieces).splitlines()]
+    assert sorted(found, key=lambda one: not one.counted) == every
+
+
+def exported(
+    counting: CountingReader, export_of: Callable[[Reading], Export]
+) -> tuple[list[bytes], int]:
+    """Return an export, of which no more than three items are read at a time, and its total."""
+    counting.made = 0
+    export = export_of(Reading(counting, NOWHERE))
+    assert counting.made <= 1 + 3, "one tells the total"
+    pieces, before = list[bytes](), counting.made
+    for piece in export.pieces:
+        assert counting.made - before <= 3
+        before = counting.made
+        pieces.append(piece)
+    return pieces, export.total
+
+
+@pytest.mark.parametrize("newest", [None, 1, 3, 10_000])
+def test_an_export_of_failures_holds_a_few_at_a_time(
+    counting: CountingReader, newest: int | None
+) -> None:
+    every = counting.selected_failures(OutcomeFilter(), newest)[0]
+    asked = FailuresQuery(newest=newest)
+    pieces, total = exported(counting, partial(failure_lines, asked=asked, at_once=3))
+    assert total == len(counting.failures()) > 3
+    lines = b"".join(pieces).splitlines()
+    assert [StoredFailure.model_validate_json(line) for line in lines] == every
+
+
+def test_a_page_of_failures_reads_no_more_than_it_shows(counting: CountingReader) -> None:
+    every = counting.failures()
+    counting.made = 0
+    page = failures(Reading(counting, NOWHERE), FailureQuery(limit=2), {})
+    assert [*page.items] == every[:2] != every
+    assert counting.made == 2
 
 
 def test_a_comparison_reads_the_results_that_it_is_about(counting: CountingReader) -> None:

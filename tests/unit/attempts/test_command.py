@@ -228,6 +228,22 @@ async def test_what_a_program_wrote_before_it_failed_is_kept(store: Store, tmp_p
     assert (tmp_path / "artefacts/output/log.txt").read_text() == "why\n"
 
 
+@pytest.mark.parametrize(
+    ("target", "seen"),
+    [("$1", "a link that leads out of"), ("/", "Is a directory"), (".", "Is a directory")],
+)
+async def test_a_link_that_a_program_left_leads_nowhere_else(
+    store: Store, tmp_path: Path, target: str, seen: str
+) -> None:
+    (tmp_path / "program").write_text(f'{SCRIPT}ln -s "{target}" "$2/link"\n')
+    catalogue.add(store, tmp_path / "program", "vendor-bench/files/program")
+    failure = await measured(tmp_path, spec_of(tmp_path, "vendor-bench"))
+    assert isinstance(failure, Failure), failure
+    assert failure.blame is Blame.WORKLOAD
+    assert f"output/link: {seen}" in failure.message
+    assert not (tmp_path / "artefacts/output/link").exists()
+
+
 async def test_an_output_too_long_to_keep_fails_with_its_end(store: Store, tmp_path: Path) -> None:
     program = f"#!/bin/sh\ncat $1; yes 'took 1 ms {'-' * 99}' | head -c 36000000; echo the end\n"
     (tmp_path / "program").write_text(program)

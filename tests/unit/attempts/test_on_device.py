@@ -223,6 +223,21 @@ async def test_a_file_that_no_runner_writes_is_the_device_s_fault(
     await _is_the_device_s_fault(DamagedPhone(name, content), spec, f"{name}: ", words)
 
 
+async def test_a_folder_in_place_of_a_run_s_file_is_the_device_s_fault(spec: WorkerSpec) -> None:
+    for name in (LATENCIES, FILE):
+
+        class Folder(DamagedPhone):
+            async def pull(self, source: PurePosixPath, target: Path) -> None:
+                await super().pull(source, target)
+                (target / self.file).unlink()
+                (target / self.file).mkdir()
+
+        folder = Path(spec.artefact_dir) / name
+        folder.mkdir()
+        again = spec.model_copy(update={"artefact_dir": str(folder)})
+        await _is_the_device_s_fault(Folder(name, b""), again, f"{name}: not a regular file")
+
+
 async def test_a_run_s_files_have_a_size(spec: WorkerSpec) -> None:
     """The files are sparse."""
     for name, most in ((LATENCIES, LATENCIES_BYTES), (FILE, SAMPLED_BYTES)):
@@ -538,7 +553,12 @@ def test_a_target_of_the_sweeps_own_is_shown_beside_the_tasks() -> None:
 
 
 def test_battery_as_android_tells_it() -> None:
-    expected = {"battery_percent": 83, "battery_celsius": 28.7, "charging": True}
+    expected = {
+        "battery_percent": 83,
+        "battery_celsius": 28.7,
+        "charging": True,
+        "battery_overridden": False,
+    }
     assert battery_facts(BATTERY) == expected
     assert battery_facts("Can't find service: battery") == {}
     wireless = BATTERY.replace("USB powered: true", "USB powered: false\n  Wireless powered: true")
@@ -551,6 +571,8 @@ def test_battery_as_android_tells_it() -> None:
         ({"charging": True}, "the phone is charging"),
         ({"airplane_mode": False}, "airplane mode is off"),
         ({"screen_brightness": 80}, "brightness 80 is above 10"),
+        ({"battery_overridden": True}, "the readings of the battery are overridden"),
+        ({"thermal_overridden": True}, "the thermal status is overridden"),
     ],
 )
 def test_what_a_phone_no_longer_keeps_after_a_run_is_told_where_it_must(
@@ -566,7 +588,11 @@ def test_what_a_phone_no_longer_keeps_after_a_run_is_told_where_it_must(
 
 
 def test_thermal_status_and_present_temperatures() -> None:
-    assert thermal_facts(THERMAL) == {"thermal_status": "SEVERE", "celsius_skin": 36.5}
+    assert thermal_facts(THERMAL) == {
+        "thermal_overridden": False,
+        "thermal_status": "SEVERE",
+        "celsius_skin": 36.5,
+    }
     assert thermal_facts("Can't find service: thermalservice") == {}
 
 

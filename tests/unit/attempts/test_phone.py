@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -11,8 +11,9 @@ from agents.attempts import phone as phone_attempts
 from agents.attempts.phone import PhoneRunner
 from agents.phones.discovery import Phones
 from agents.phones.registry import PhoneRegistry
+from agents.remotes.remote import Completed, FaultKind, RemoteFault
 from controller.contracts.base import Scalar
-from controller.contracts.result import Measurement, Outcome, Result
+from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress, WorkerSpec
 from tests.support import builders
@@ -142,3 +143,24 @@ async def test_beside_a_charger_a_comparison_has_no_energy_of_a_battery(
         assert found.metrics.keys() == left
         assert "a.energy_gross_uncertainty" not in found.environment
         assert sum("energy_unknown" in name for name in found.environment) == 1
+
+
+@pytest.mark.parametrize("answers", [0, 3], ids=["before the run", "after the run"])
+async def test_a_phone_that_does_not_tell_its_conditions_is_suspected(
+    answers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its adbd answers, but what would tell them hangs; the workload has no part in it."""
+    told = [Completed(0, b"", b"")] * answers
+    late = RemoteFault("R58M", FaultKind.DEADLINE, "'dumpsys battery' had not ended after 15 s")
+    remote = Mock(run=AsyncMock(side_effect=[*told, late]))
+    suspect, phone, bench = AsyncMock(), builders.phone(), Bench()
+    monkeypatch.setattr(Phones, "remote_of", lambda *_: remote)
+    monkeypatch.setattr(Phones, "suspect", suspect)
+    monkeypatch.setattr(PhoneRegistry, "claim", AsyncMock())
+    spec = WorkerSpec(job=builders.job(device_id=phone.id), device=phone, artefact_dir="")
+    runner = PhoneRunner(bench, Phones("owner", tmp_path, AsyncMock()))
+    outcome = await runner.run(spec, lambda _: None)
+    assert isinstance(outcome, Failure)
+    assert (outcome.blame, outcome.kind) == (Blame.DEVICE, FaultKind.HUNG)
+    suspect.assert_awaited_once_with(phone)
+    assert (bench.known_at_start is not None) is (answers > 0)

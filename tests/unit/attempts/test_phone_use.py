@@ -134,6 +134,37 @@ async def test_it_is_not_cleaned_while_a_run_or_a_probe_is_on_it(
         assert free, "it is let go of afterwards"
 
 
+@pytest.mark.parametrize("is_kept", [False, True])
+async def test_no_command_is_on_a_phone_that_is_cleaned_as_it_is_taken_in(
+    is_kept: bool, phones: Phones, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`phone doctor` puts files on a phone, which the cleanup would remove."""
+    lock = tmp_path / ADB_FOLDER / USES_FOLDER / PHONE.id
+    refused: list[str] = []
+
+    async def clean(_: AdbRemote) -> int:
+        with pytest.raises(PhoneUnavailable) as refusal:
+            await cleaned(NOBODY, "serial", str(lock))
+        refused.append(refusal.value.seen)
+        return 0
+
+    monkeypatch.setattr(AdbRemote, "clean", clean)
+    present = phones.present
+    coming = present.here.pop(PHONE.id)
+    if is_kept:
+        async with present.used(PHONE.id):
+            pass
+        async with present.kept():
+            with pytest.raises(RemoteFault, match="adb is being restarted"):
+                await present.take_in(coming)
+    else:
+        await present.take_in(coming)
+        assert present.here == {PHONE.id: coming}
+    assert refused == ["a run or a probe uses it"]
+    with exclusive_now(lock) as free:
+        assert free, "it is let go of afterwards"
+
+
 async def test_another_host_s_programs_are_ended_by_the_first_run_since_the_agent_registered(
     phones: Phones, done: list[str]
 ) -> None:

@@ -26,6 +26,7 @@ from controller.cli.main import main
 from controller.cli.outline import Parameter, outline, parameters_of, within
 from controller.cli.signatures import COMPLETERS, SIGNATURES
 from controller.contracts.catalog import Catalog, load_catalog
+from controller.contracts.errors import SweepInvalid
 from controller.contracts.records import Scope, Token
 from controller.metrics.exporter import LOOPBACK
 from controller.store.sqlite import SqliteStore
@@ -223,10 +224,21 @@ def test_a_file_that_is_no_store_offers_nothing(content: bytes, tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == ["store.sqlite"]
 
 
-def test_a_damaged_manifest_offers_nothing(tmp_path: Path) -> None:
-    own = tmp_path / "models/tasks"
-    own.mkdir(parents=True)
-    (own / "bad.yaml").write_text("name: [")
+def test_a_damaged_manifest_of_a_user_hides_no_other(tmp_path: Path) -> None:
+    for folder in ("tasks", "programs"):
+        own = tmp_path / "models" / folder
+        own.mkdir(parents=True)
+        (own / "bad.yaml").write_text("name: [")
+    assert offered(tmp_path, "benchfarm stacks show ''") == sorted(shipped().stacks)
+
+
+def test_a_damaged_manifest_of_the_project_offers_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> Catalog:
+        raise SweepInvalid("read manifest x.yaml", "not YAML", "Reinstall benchfarm.")
+
+    monkeypatch.setattr(catalogue_names, "load_catalog", broken)
     assert offered(tmp_path, "benchfarm stacks show ''") == []
 
 

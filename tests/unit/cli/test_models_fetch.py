@@ -60,9 +60,42 @@ def test_on_a_terminal_there_is_a_bar_too(capsys: pytest.CaptureFixture[str]) ->
     assert all(line in said for line in LINES)
 
 
+CHECKED = [
+    FetchEvent(state="checking", name="a.zip", done=0, total=3_000_000),
+    FetchEvent(state="checking", name="a.zip", done=2_000_000, total=3_000_000),
+    FetchEvent(state="checking", name="b.zip", done=0, total=9_000_000),
+    FetchEvent(state="there", name="b.zip"),
+]
+
+
+def test_elsewhere_than_on_a_terminal_each_file_that_is_checked_has_a_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_events(CHECKED, Console(file=io.StringIO()))
+    assert capsys.readouterr().out.splitlines() == [
+        "a.zip: in the store, checking its 3.0 MB",
+        "b.zip: in the store, checking its 9.0 MB",
+        "b.zip: in the store already",
+    ]
+
+
+def test_on_a_terminal_each_file_that_is_checked_has_a_bar(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    screen = io.StringIO()
+    show_events(CHECKED, Console(file=screen, force_terminal=True, width=100, color_system=None))
+    assert "checking a.zip" in screen.getvalue()
+    assert "2.0/3.0 MB" in screen.getvalue()
+    assert "checking b.zip" in screen.getvalue()
+    assert "0.0/9.0 MB" in screen.getvalue()
+    assert "checking its" not in capsys.readouterr().out + screen.getvalue()
+
+
 @pytest.mark.parametrize(
     ("event", "line"),
     [
+        (FetchEvent(state="checking", name="a", total=7), "a: in the store, checking its 7 bytes"),
+        (FetchEvent(state="sizing", name="2 files"), "looking up the size of 2 files"),
         (FetchEvent(state="there", name="a"), "a: in the store already"),
         (FetchEvent(state="waiting", name="a"), "a: another process fetches it; waiting for that"),
         (
@@ -80,7 +113,10 @@ def test_a_mirror_without_the_files_ends_with_status_2_and_what_to_copy(tmp_path
     mirror.mkdir()
     words = ("models", "fetch", "edsr", "--dataset", "tiny", "--from", str(mirror))
     said, complaint, status = outcome_of(home, *words)
-    assert (said, status) == ("fetching 4 files, 0 bytes and 4 of unknown size\n", 2)
+    assert said == (
+        "looking up the size of 4 files\nfetching 4 files, 0 bytes and 4 of unknown size\n"
+    )
+    assert status == 2
     *each, last = complaint.splitlines()
     assert len(each) == 4
     assert (

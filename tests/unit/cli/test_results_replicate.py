@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.catalog import load_catalog
-from controller.contracts.records import SweepRecord
+from controller.contracts.records import ADMIN, SweepRecord
 from controller.contracts.result import Measurement, Result, Validity
 from controller.contracts.run import Run
 from controller.contracts.sweep import Sweep
@@ -26,9 +26,22 @@ SWEEP = Sweep(name="one", workload=("resnet18",), stack=("torch",), scenario=("t
 ARCHITECTURE = {"architecture": "x86_64"}
 
 
-def _measured(store: SqliteStore, sweep: Sweep, step_s: float, now: float) -> Run:
+def _measured(
+    store: SqliteStore,
+    sweep: Sweep,
+    step_s: float,
+    now: float,
+    generation: int = 1,
+    user: str = ADMIN,
+) -> Run:
     """Store a sweep of one run that has been measured; return the run."""
-    record = SweepRecord(sweep_id=sweep.sweep_id(1), sweep=sweep, generation=1, submitted_at=now)
+    record = SweepRecord(
+        sweep_id=sweep.sweep_id(generation),
+        sweep=sweep,
+        generation=generation,
+        submitted_at=now,
+        user=user,
+    )
     cells = [c.model_copy(update={"selector": sweep.devices[0]}) for c in cells_of(sweep, CATALOG)]
     (run,) = store.add_sweep(record, runs_of(sweep, record.sweep_id, cells, now=now))
     granted = store_examples.grant(run, store_examples.CPU, now)
@@ -88,6 +101,27 @@ def test_a_fleet_that_has_changed_since_measures_nothing_again(homes: tuple[Path
     said, complained, status = outcome_of(home, *words)
     assert status == 0, complained
     assert json.loads(said)["session"] == f"{run.run_id}-2"
+
+
+@pytest.mark.parametrize("user", [ADMIN, "bob"])
+def test_a_try_that_is_submitted_again_is_one_try(homes: tuple[Path, Run], user: str) -> None:
+    """Nor does it take the place of the first: else the better of both could be chosen."""
+    home, run = homes
+    plan = ReplicationPlan(run, "any")
+    store = SqliteStore.open(home / "store.sqlite")
+    try:
+        for number in (1, 3):
+            sweep = plan.sweep(Place(plan.session(2), number, 0))
+            _measured(store, sweep, 0.3, 50_000.0 + number, generation=2, user=user)
+    finally:
+        store.close()
+    words = ("results", "replicate", run.run_id, "--tries", "3", "--json")
+    said, complained, status = outcome_of(home, *words)
+    assert status == 0, complained
+    found = json.loads(said)
+    assert found["replicates"]
+    assert [one["number"] for one in found["tries"]] == [1, 2, 3]
+    assert [one["value"] for one in found["tries"]] == [0.251, 0.252, 0.249]
 
 
 def test_json_is_all_that_is_on_standard_output(homes: tuple[Path, Run]) -> None:

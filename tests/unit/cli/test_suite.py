@@ -23,7 +23,7 @@ from controller.contracts.sweep import Cell
 from controller.contracts.units import Unit
 from controller.runtime.fleet import DeviceOverview
 from controller.runtime.suite_runner import SessionRunner, Timer
-from controller.runtime.suite_sessions import read_sessions, session_ids
+from controller.runtime.suite_sessions import by_name, read_sessions, session_ids
 from controller.scheduling.binding import runs_of
 from controller.scheduling.model_files import needed_files
 from controller.scheduling.suite_plan import Place, SuitePlan, parts_of
@@ -54,10 +54,13 @@ def measured(speed: float) -> Result:
     )
 
 
-def queued(place: Place, store: SqliteStore, **changes: object) -> Run:
+def queued(place: Place, store: SqliteStore, generation: int = 1, **changes: object) -> Run:
     part, sweep = PLAN.parts[place.part], PLAN.sweep(place).model_copy(update=changes)
     record = SweepRecord(
-        sweep_id=sweep.sweep_id(1), sweep=sweep, generation=1, submitted_at=1000.0 + place.number
+        sweep_id=sweep.sweep_id(generation),
+        sweep=sweep,
+        generation=generation,
+        submitted_at=1000.0 + place.number,
     )
     cell = Cell(
         workload=part.workload,
@@ -292,6 +295,19 @@ def test_a_sweep_of_anybody_with_such_a_name_is_of_no_session_that_goes_on(tmp_p
         assert f"carry on session {ID} on {PHONE}: it is lost" in complaint, "before its first part"
         assert f"session {ID}\n" in out
         assert "continued" not in out
+
+
+def test_a_part_that_is_submitted_again_only_used_the_device(tmp_path: Path) -> None:
+    with closing(SqliteStore.open(tmp_path / "store.sqlite")) as store:
+        store.save_agent(AGENT, [DEVICE])
+        ended(queued(Place(ID, 1, 0), store), measured(0.030), 2000.0, store)
+        ended(queued(Place(ID, 1, 0), store, generation=2), measured(0.020), 3000.0, store)
+        for place_of in (by_name, PLAN.place_of):
+            (session,) = read_sessions(store, [ID], place_of)
+            (run,) = session.runs
+            assert run.result
+            assert run.result.metrics["latency_p90"].value == 0.030
+            assert [span.start for span in session.others] == [3000.0]
 
 
 def test_after_the_last_number_no_session_is_started(tmp_path: Path) -> None:

@@ -140,7 +140,10 @@ def _at_rest() -> Used:
 
 PHONE = {
     **battery_facts("  AC powered: true\n  level: 80\n  temperature: 301\n"),
-    **thermal_facts("Thermal Status: 1\nTemperature{mValue=40.5, mType=3, mName=skin, mStatus=0}"),
+    **thermal_facts(
+        "IsStatusOverride: false\nThermal Status: 1\n"
+        "Temperature{mValue=40.5, mType=3, mName=skin, mStatus=0}"
+    ),
     **other_facts(
         "current_ua: 50000\ncharge_uah: 600000\nkhz_cpu0: 7\ngovernor_cpu0: schedutil\n"
         "load: 0.5 0 0\nmemory_kb: 8\nairplane_mode: 1\nscreen_brightness: 9\nscreen: Awake\n",
@@ -172,7 +175,7 @@ SAMPLED = {
         (host_facts(), 10),
         (host_conditions.environment_of(*[host_conditions.read_conditions()] * 2), 7),
         (disturbance.environment_of(disturbance.CpuTimes()), 8),
-        (environment_of(PHONE, PHONE), 26),
+        (environment_of(PHONE, PHONE), 30),
         (summary([Reading(1.0, {**SAMPLED, "battery_status": "Full"})], 2.0), 7),
         (device_of(PROPERTIES, "0-7", "MemTotal: 8 kB\n", shell_v2=True).facts, 12),
         (account(_unknown, _unknown, 1, Unit.JOULES_PER_STEP).facts, 1),

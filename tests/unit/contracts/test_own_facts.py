@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.contracts.catalog import _require_one_meaning, load_catalog
+from controller.contracts.added_manifests import require_one_meaning
+from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.manifests import ScenarioManifest, StackManifest
 
@@ -67,6 +68,6 @@ def test_a_fact_means_the_same_in_all_manifests() -> None:
         document = {"name": name, "title": "t", "metric": "m", "facts": facts}
         return ScenarioManifest.model_validate(document)
 
-    _require_one_meaning([owner("one"), owner("two")])
+    require_one_meaning([owner("one"), owner("two")])
     with pytest.raises(SweepInvalid, match="one declares the fact clock in another way"):
-        _require_one_meaning([owner("one"), owner("two", unit="kHz")])
+        require_one_meaning([owner("one"), owner("two", unit="kHz")])

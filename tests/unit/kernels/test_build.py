@@ -54,6 +54,19 @@ def test_a_compiler_may_have_arguments(monkeypatch: pytest.MonkeyPatch, tmp_path
         build.build(tmp_path / "library.so")
 
 
+def test_what_is_quoted_in_cxx_is_one_word(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "my tools").mkdir()
+    compiler = tmp_path / "my tools" / "wrapper"
+    compiler.write_text('#!/bin/sh\necho "got $1, $2" >&2\nexit 1\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", f"'{compiler}' \"-DNAME=a b\" c++")
+    with pytest.raises(build.NotBuilt, match=r"got -DNAME=a b, c\+\+"):
+        build.build(tmp_path / "library.so")
+    monkeypatch.setenv("CXX", f'{compiler} "c++')
+    with pytest.raises(build.NotBuilt, match="which is no command: No closing quotation"):
+        build.build(tmp_path / "library.so")
+
+
 def test_an_up_to_date_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert build.main() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +26,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(library: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    compiler = os.environ.get("CXX", "c++").split()
+    compiler = shlex.split(os.environ.get("CXX", "c++"))
     runtimes = [
         subprocess.run(
             [*compiler, f"-print-file-name=lib{name}.so"],

@@ -90,9 +90,15 @@ def test_a_damaged_file_is_fetched_again(store: Store, server: FileServer) -> No
     path = store.find(md5(CONTENT))
     assert path is not None
     path.write_bytes(CONTENT[:1000])
-    assert made.states(made.fetched(store)) == ["planned", "loading", "added"]
+    assert made.states(made.fetched(store)) == [
+        "checking",
+        "sizing",
+        "planned",
+        "loading",
+        "added",
+    ]
     assert store.verify(md5(CONTENT)) is None
-    assert made.states(made.fetched(store)) == ["there"]
+    assert made.states(made.fetched(store)) == ["checking", "there"]
 
 
 def test_a_damaged_record_is_told_and_the_other_files_are_fetched(
@@ -125,6 +131,30 @@ def test_a_file_that_can_t_be_written_ends_no_other(store: Store, server: FileSe
     assert str(error).startswith(f"cannot store the file: Is a directory: {part}.")
     assert not isinstance(error, NoRoom)
     assert states["images.zip"] == "added"
+
+
+def test_an_address_that_is_none_ends_no_other(store: Store, server: FileServer) -> None:
+    add_two_files(store, server)
+    file = store.folder / "tasks/mine.yaml"
+    task = yaml.safe_load(file.read_text())
+    task["on_device"]["models"]["int8"]["source"] = "https://host:port/net.tflite"
+    file.write_text(yaml.safe_dump(task))
+    error, states = failure_of(store)
+    assert str(error) == (
+        "cannot fetch mine/models/int8 from 'https://host:port/net.tflite': Invalid port: 'port'. "
+        "Correct the key source in the task's file."
+    )
+    assert (states["images.zip"], states["mine/models/int8"]) == ("added", "failed")
+    assert store.has(md5(CONTENT))
+
+
+def test_two_addresses_that_are_none_have_a_line_each(store: Store, server: FileServer) -> None:
+    add_two_files(store, server)
+    file = store.folder / "tasks/mine.yaml"
+    file.write_text(file.read_text().replace(server.url, "https://host:port"))
+    error, states = failure_of(store)
+    assert str(error).startswith("cannot fetch 2 files: each has a line above.")
+    assert states == {"mine/models/int8": "failed", "mine/tiny/samples": "failed"}
 
 
 def test_what_failed_before_the_disk_was_full_is_told_too(store: Store, server: FileServer) -> None:

@@ -79,14 +79,29 @@ def test_a_file_is_fetched_checked_and_named_with_its_licence(
 ) -> None:
     add_task(store, server.url + PATH)
     events = fetched(store)
-    assert states(events) == ["planned", "loading", "added"]
-    assert (events[0].total, events[1].note) == (len(CONTENT), "licence: CC0-1.0")
+    assert states(events) == ["sizing", "planned", "loading", "added"]
+    assert (events[1].total, events[2].note) == (len(CONTENT), "licence: CC0-1.0")
     found = store.find(md5(CONTENT))
     assert found is not None
     assert found.read_bytes() == CONTENT
     assert parts(store) == []
-    assert states(fetched(store)) == ["there"]
+    assert states(fetched(store)) == ["checking", "there"]
     assert len(server.gets) == 1
+
+
+def test_a_file_that_the_store_has_is_named_before_it_is_read(
+    store: Store, server: FileServer
+) -> None:
+    """Reading a data set takes minutes."""
+    add_task(store, server.url + PATH)
+    fetched(store)
+    first, *more = fetched(store)
+    size = len(CONTENT)
+    assert first == FetchEvent(state="checking", name="images.zip", done=0, total=size)
+    assert [event.state for event in more if event.state != "checking"] == ["there"]
+    read: list[tuple[int, int]] = []
+    assert store.verify(md5(CONTENT), lambda done, total: read.append((done, total))) is None
+    assert read == [(done, size) for done in (0, 1 << 20, 2 << 20, size)]
 
 
 MENDED: dict[str, tuple[Served, list[str | None]]] = {
@@ -224,8 +239,8 @@ def test_what_is_here_whole_has_its_licence_told_too(store: Store, server: FileS
     (store.folder / "partial").mkdir()
     (store.folder / f"partial/{md5(CONTENT).replace(':', '-')}.part").write_bytes(CONTENT)
     events = fetched(store)
-    assert states(events) == ["planned", "loading", "added"]
-    assert events[1].note == "licence: CC0-1.0"
+    assert states(events) == ["sizing", "planned", "loading", "added"]
+    assert events[2].note == "licence: CC0-1.0"
     assert server.gets == [f"bytes={len(CONTENT)}-"]
 
 
@@ -373,6 +388,7 @@ def test_a_folder_is_a_mirror(store: Store, tmp_path: Path, at: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(CONTENT)
     assert states(fetched(store, mirror=str(tmp_path / "mirror"))) == [
+        "sizing",
         "planned",
         "loading",
         "added",

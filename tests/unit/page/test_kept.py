@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -16,7 +18,7 @@ from tests.support.waiting import PATIENCE_S
 
 
 class Key:
-    """What a value is of; found out whether it is still referred to."""
+    """What a value is of, or a value; found out whether it is still referred to."""
 
 
 @contextmanager
@@ -68,3 +70,51 @@ def test_a_value_that_is_evicted_while_it_is_made_anew_has_one_maker() -> None:
             go.set()
     assert not beside
     assert made == ["first"]
+
+
+def test_what_stands_no_more_is_forgotten() -> None:
+    now = [0.0]
+    kept = Kept(lambda: now[0])
+    left = weakref.ref(kept.get("a", 0, 60.0, Key))
+    kept.get("b", 0, 90.0, Key)
+    gc.collect()
+    assert left() is not None
+    now[0] = 60.0
+    kept.get("b", 0, 90.0, Key)
+    gc.collect()
+    assert left() is None
+
+
+def test_a_shared_rest_bounds_the_share_of_the_time_of_all_values_together() -> None:
+    now, made = [0.0], list[str]()
+    kept = Kept(lambda: now[0], most=4, shared_rest=True)
+
+    def make(of: str) -> str:
+        made.append(of)
+        now[0] += 2.0
+        return of
+
+    for marker in range(2000):
+        for of in "abcd":
+            assert kept.get(of, marker, 10.0, partial(make, of), rest=20.0) == of
+        now[0] += 1.0
+    first_s = 4 * 2.0
+    assert 2.0 * len(made) <= first_s + now[0] / 20
+    assert Counter(made).keys() == set("abcd")
+    assert min(Counter(made).values()) > 5, "each is made anew, in its turn"
+
+
+def test_what_was_shown_long_ago_lengthens_no_shared_rest() -> None:
+    now, made = [0.0], list[float]()
+    kept = Kept(lambda: now[0], shared_rest=True)
+
+    def make() -> None:
+        made.append(now[0])
+        now[0] += 2.0
+
+    kept.get("long ago", 0, 10.0, make, rest=20.0)
+    now[0] = 100.0
+    for marker in range(90):
+        kept.get("now", marker, 10.0, make, rest=20.0)
+        now[0] += 1.0
+    assert made == [0.0, 100.0, 142.0, 184.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,6 +15,8 @@ import pytest
 
 from controller.contracts.records import Scope
 from controller.page.kept import Kept, marker_of
+from controller.page.pages import REPORTS_KEPT
+from controller.reports.html.page import Page
 from controller.store.sqlite import SqliteStore
 from tests.support.api import Served, prepared
 from tests.support.page import browser, form_key_of, page_served
@@ -302,12 +305,26 @@ def test_chosen_devices_and_workloads_are_set_against_each_other(
     assert 'id="verdict"' in every
     assert every.count('class="ranking"') == 3, "of two workloads, one also on virtual devices"
     assert 'value="phone-1"' in every.partition('action="/compare"')[2].partition("</form>")[0]
+    assert re.search(r'value="phone-1"> [^<]*phone-1 \(virtual\)</label>', every)
     one = viewer.get("/compare?device=host-1&stack=torch").text
     assert re.search(r'name="device" value="host-1" checked', one)
     assert "Nothing has been measured yet" in viewer.get("/compare?device=phone-1&stack=torch").text
     report = viewer.get(farm.at("/sweeps/{sweep}/report"))
     assert "Attempts that measured nothing" in report.text
     assert "Sweep hostile" in report.text
+
+
+def reports_in_memory() -> int:
+    gc.collect()
+    return sum(isinstance(one, Page) for one in gc.get_objects())
+
+
+def test_few_of_the_reports_that_were_shown_are_kept(viewer: httpx.Client) -> None:
+    before = reports_in_memory()
+    for number in range(2 * REPORTS_KEPT):
+        assert viewer.get("/compare", params={"device": f"none-{number}"}).status_code == 200
+    assert reports_in_memory() <= before + REPORTS_KEPT
+    assert REPORTS_KEPT <= 16, "each may be megabytes"
 
 
 def test_a_device_has_its_history_with_its_holds(farm: Farm, viewer: httpx.Client) -> None:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from agents.phones.conditions import MAX_SENSORS, hottest, thermal_facts
+from agents.phones.conditions import (
+    MAX_CLOCKS,
+    MAX_GOVERNORS,
+    MAX_SENSORS,
+    battery_facts,
+    hottest,
+    other_facts,
+    thermal_facts,
+)
 
 HEAD = "Thermal Status: 0\nCurrent temperatures from HAL:\n"
 
@@ -63,3 +71,69 @@ def test_sensors_stay_in_their_order() -> None:
 @pytest.mark.parametrize("number", [-1, -8, 7, 123_456_789])
 def test_a_status_android_does_not_have_is_not_known(number: int) -> None:
     assert thermal_facts(f"Thermal Status: {number}\n") == {}
+
+
+@pytest.mark.parametrize("tenths", [-501, 1500, 41_000, -(10**14)])
+def test_a_battery_is_as_warm_as_a_battery_can_be(tenths: int) -> None:
+    assert "battery_celsius" not in battery_facts(f"  level: 80\n  temperature: {tenths}\n")
+
+
+def test_readings_that_somebody_has_set_are_marked() -> None:
+    """As AOSP's BatteryService and ThermalManagerService print them."""
+    battery = "Current Battery Service state:\n{}  USB powered: false\n  level: 80\n"
+    stopped = battery_facts(battery.format("  (UPDATES STOPPED -- use 'reset' to restart)\n"))
+    assert stopped["battery_overridden"] is True
+    assert battery_facts(battery.format(""))["battery_overridden"] is False
+    thermal = "IsStatusOverride: {}\nThermalEventListeners:\n\tcallbacks: 1\nThermal Status: 0\n"
+    assert thermal_facts(thermal.format("true"))["thermal_overridden"] is True
+    assert thermal_facts(thermal.format("false"))["thermal_overridden"] is False
+    assert "thermal_overridden" not in thermal_facts("Thermal Status: 0\n")
+
+
+def test_endless_empty_lines_are_read_in_linear_time() -> None:
+    """In quadratic time, it would take minutes: as much as is read of an answer."""
+    empty = "\n" * (1 << 20)
+    assert thermal_facts(empty) == {}
+    assert battery_facts(f"{empty}level: 80") == {
+        "battery_percent": 80,
+        "battery_overridden": False,
+    }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "khz_cpu0x: 7",
+        "khz_cpu: 7",
+        "khz_cpu\u0661: 7",
+        "khz_cpu12345: 7",
+        f"khz_cpu{'0' * 10_000}: 7",
+        f"screen: {'A' * 33}",
+        "screen: Awake\x1b]0;title\x07",
+        f"selinux: {'Enforcing' * 10_000}",
+        "selinux: not found",
+        f"governor_cpu0: {'s' * 33}",
+        "governor_cpu0: a governor",
+        "governor_mine: schedutil",
+    ],
+)
+def test_a_name_or_word_that_no_phone_says_is_left_out(line: str) -> None:
+    assert other_facts(f"{line}\n", None) == {}
+
+
+def test_words_that_phones_say_are_kept() -> None:
+    said = "screen: Dozing\nselinux: Enforcing\ngovernor_cpu0: sched_pixel\nkhz_cpu11: 300000\n"
+    assert other_facts(f"{said}governor_cpu4: sugov-ext\n", None) == {
+        "screen": "Dozing",
+        "selinux": "Enforcing",
+        "governor": "sched_pixel sugov-ext",
+        "khz_cpu11": 300000,
+    }
+
+
+def test_a_phone_has_no_end_of_cores_or_governors() -> None:
+    cores = "".join(f"khz_cpu{n}: {n + 1}\n" for n in range(10_000))
+    assert len(other_facts(cores, None)) == MAX_CLOCKS
+    some = "".join(f"governor_cpu{n}: g{n}\n" for n in range(MAX_GOVERNORS))
+    assert len(str(other_facts(some, None)["governor"]).split()) == MAX_GOVERNORS
+    assert other_facts(f"{some}governor_cpu99: g99\n", None) == {}

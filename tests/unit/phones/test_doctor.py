@@ -64,6 +64,8 @@ def test_a_phone_that_is_well_has_nothing_to_mend() -> None:
         ({"airplane_mode": False}, "airplane mode is off", "Turn airplane mode on"),
         ({"screen_brightness": 200}, "brightness 200 is above 10", "Turn the brightness down"),
         ({"load": 7.0}, "load 0.875 a core is above 0.5 a core", "top"),
+        ({"battery_overridden": True}, "battery are overridden", "dumpsys battery reset"),
+        ({"thermal_overridden": True}, "status is overridden", "cmd thermalservice reset"),
     ],
 )
 def test_what_would_make_a_run_invalid_is_first_and_has_a_remedy(
@@ -84,6 +86,8 @@ def test_every_objection_of_every_policy_has_a_remedy() -> None:
         "cores": 1,
         "airplane_mode": False,
         "screen_brightness": 255,
+        "battery_overridden": True,
+        "thermal_overridden": True,
     }
     for name in ("ci", "lab", "mlperf"):
         for charging in (False, True):

@@ -66,6 +66,7 @@ def test_the_limits_are_those_of_the_run_rules() -> None:
 
 def test_ci_enforces_nothing() -> None:
     bad = GOOD | {"battery_percent": 1, "charging": True, "thermal_status": "SEVERE", "load": 9.0}
+    bad |= {"battery_overridden": True, "thermal_overridden": True}
     assert preflight(load_policy("ci"), bad).go
     assert load_policy("ci").throttled is None
 
@@ -91,6 +92,9 @@ def test_ci_enforces_nothing() -> None:
         ("lab", {"load": 2.0}, False, "load 1 a core is above 0.5 a core"),
         ("mlperf", {"airplane_mode": False}, True, "airplane mode is off"),
         ("mlperf", {"screen_brightness": 200}, True, "brightness 200 is above 10"),
+        ("lab", {"battery_overridden": True}, True, "the readings of the battery are overridden"),
+        ("lab", {"thermal_overridden": True}, True, "the thermal status is overridden"),
+        ("mlperf", {"thermal_overridden": True}, True, "the thermal status is overridden"),
     ],
 )
 def test_what_is_out_of_limits_is_named_with_both_numbers(

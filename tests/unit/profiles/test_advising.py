@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 from agents.host.launch import WITHOUT_AMX
 from controller.contracts.advice import Advised, Rule
 from controller.contracts.base import Scalar
-from controller.contracts.counters import Counters, PhaseCounts
+from controller.contracts.counters import Counters, OtherMalloc, PhaseCounts
 from controller.contracts.peaks import Peaks
 from controller.contracts.profile import ProfileOrigin
 from controller.profiles.advising.advise import LEAST_SHARE, advise, predict_alone
+from controller.profiles.advising.claims import knob
 from controller.profiles.advising.fusing import FUSED, OF_COPY, OF_UPDATE
 from controller.profiles.advising.proving import predictions_of
 from controller.profiles.advising.units import LEFT_TO_ONEDNN
@@ -101,6 +103,14 @@ def counted(minor_faults: float, system_s: float = 0.1) -> Counters:
     return Counters(steps=3, phases=(busy, quiet))
 
 
+def reallocated(times: float, speed: float | None = 1.0, notes: tuple[str, ...] = ()) -> Counters:
+    """Return counts of steps that took so many times as long with another malloc."""
+    counters = counted(20.0)
+    seconds = times * sum(phase.seconds for phase in counters.phases)
+    other = OtherMalloc(malloc="libjemalloc.so.2", seconds=seconds, speed=speed, notes=notes)
+    return counters.model_copy(update={"other_malloc": other})
+
+
 def unevenly(cpu_s: float, loss_s: float = 0.2, notes: tuple[str, ...] = ()) -> Counters:
     """Return what was counted in a step whose loss has used so much CPU time in 0.2 s."""
     forward, backward = counted(20.0).phases
@@ -172,6 +182,8 @@ def of_tensors(*sizes: int, kernel_name: str = "aten::addcmul") -> Rows:
 
 
 DIRECT: Mapping[str, Scalar] = {"head_convolutions": "convolution"}
+WHOLE_S = 0.482
+"""All parts of a clean step."""
 FP32_ISLAND = convolution("head.cls", 0.15)
 AVX512: Facts = {"isa": ("avx", "avx2", "avx512f")}
 AMX = {"isa": ("avx512f", "avx512_bf16", "amx_bf16")}
@@ -193,6 +205,7 @@ EMULATED = Peaks(gemm_flops={"f32": 1e11, "bf16": 2e10}, copy_bytes=1e10)
 FROZEN = {"skip_frozen": False}
 
 
+LARGE: Facts = {"cores": 16, "logical_cpus": 32, "affinity": tuple(range(32))}
 SMT: Facts = {"cores": 32, "logical_cpus": 64, "affinity": (0, 1, 32, 33)}
 """Two cores, or four, of a host whose cores have two logical processors each."""
 
@@ -372,6 +385,11 @@ FAULTS: Mapping[str, tuple[Case, Rule, str]] = {
         Rule.MALLOC,
         "malloc=glibc-tuned",
     ),
+    "other malloc, measured": (
+        Case(knobs={"malloc": "glibc"}, counters=reallocated(0.8)),
+        Rule.MALLOC,
+        "malloc=jemalloc",
+    ),
     "page faults": (
         Case(counters=counted(1000)),
         Rule.PAGE_FAULTS,
@@ -420,6 +438,16 @@ FAULTS: Mapping[str, tuple[Case, Rule, str]] = {
         Rule.LOADING,
         "decoder=turbojpeg",
     ),
+    "loader of images that are decoded": (
+        Case(load_s=0.3, knobs={"loader_workers": 2, "decoder": "pillow", "cache": "files"}),
+        Rule.LOADING,
+        "decoder=turbojpeg",
+    ),
+    "loader of images that are not decoded": (
+        Case(load_s=0.3, knobs={"loader_workers": 2, "decoder": "pillow", "cache": "resized"}),
+        Rule.LOADING,
+        "load batches beside the step",
+    ),
     "loader inside the step": (
         Case(kernels("aten::copy_", 0.1, phase="load")),
         Rule.LOADING,
@@ -450,6 +478,25 @@ def test_what_was_planted_is_named_first(case: Case, rule: Rule, remedy: str, si
     found = advise(made)
     assert found.advice[0].rule is rule
     assert str(found.advice[0].remedy) == remedy
+
+
+@pytest.mark.parametrize(
+    ("rule", "case"),
+    [
+        (Rule.REORDERS, Case(reorders("src:abcd dst:Acdb16a", 0.1))),
+        (Rule.LAYOUT, Case(reorders("src:abcd dst:aBcd8b", 0.1), {"memory_format": "contiguous"})),
+        (Rule.NORMS, Case(kernels("aten::mul", 0.1, module="bn1"), {"frozen_bn": "mul_add"})),
+        (Rule.LOSS, Case(kernels("aten::log", 0.1, phase="loss"), {"focal_loss": "reference"})),
+        (Rule.FALLBACK, Case(FP32_ISLAND, bf16=True)),
+        (Rule.TINY, Case([replace(row, attainable_s=1e-9) for row in tiny_products()])),
+        (Rule.HIDDEN_ISA, Case(in_bf16(0.3, WITHOUT, 1.0), facts=HOLLOW, peaks=PEAKS, bf16=True)),
+        (Rule.MALLOC, Case(of_tensors(64), {"malloc": "glibc"})),
+    ],
+)
+def test_many_calls_are_no_power_of_ten(rule: Rule, case: Case) -> None:
+    many = [replace(row, calls=1_234_567.0) for row in case.rows]
+    (found,) = (one for one in advise(planted(replace(case, rows=many))).advice if one.rule is rule)
+    assert re.search(r"\b1,234,56[7-9]\b", found.evidence), "of the step, two may be among them"
 
 
 def scaled(made: Profile, factor: float) -> Profile:
@@ -733,6 +780,11 @@ ALIKE: Mapping[str, tuple[Case, Rule]] = {
         Rule.THREADS,
     ),
     "cores unknown": (Case(threads=1, facts={"cores": None}), Rule.THREADS),
+    "as many as a quota lets run": (
+        Case(threads=2, facts={**LARGE, "cpu_quota": 2.5}),
+        Rule.THREADS,
+    ),
+    "a quota of less than one": (Case(threads=1, facts={**LARGE, "cpu_quota": 0.5}), Rule.THREADS),
     "a thread that is bound to a core": (Case(facts={"affinity": (0,)}), Rule.THREADS),
     "small tensors": (
         Case(of_tensors(1, 1, 1), {"malloc": "glibc"}),
@@ -751,6 +803,18 @@ ALIKE: Mapping[str, tuple[Case, Rule]] = {
     ),
     "large tensors that were not faulted in": (
         Case(of_tensors(64), {"malloc": "glibc"}, counters=counted(900)),
+        Rule.MALLOC,
+    ),
+    "another malloc that is not quicker": (
+        Case(knobs={"malloc": "glibc"}, counters=reallocated(0.92)),
+        Rule.MALLOC,
+    ),
+    "another malloc, when the machine was quicker": (
+        Case(knobs={"malloc": "glibc"}, counters=reallocated(0.8, speed=1.2)),
+        Rule.MALLOC,
+    ),
+    "another malloc, and nothing tells the machine's speed": (
+        Case(knobs={"malloc": "glibc"}, counters=reallocated(0.8, speed=None)),
         Rule.MALLOC,
     ),
     "few page faults": (Case(counters=counted(999)), Rule.PAGE_FAULTS),
@@ -834,6 +898,20 @@ LSTM: Rows = [
             Case(LOSS, {"focal_loss": "reference"}, peaks=PEAKS),
             (0.2 - 0.02 / SLOW - 0.11, 0.2 - 0.02 / FAST),
         ),
+        # Its calls are of one image each.
+        (
+            Case(LOSS, {"focal_loss": "reference", "batch_size": 3}, peaks=PEAKS),
+            (max(0.0, 0.2 - 0.06 / SLOW - 0.11), 0.2 - 0.06 / FAST),
+        ),
+        # A fifth of all parts of the step, but for the tenth by which two runs may differ.
+        (
+            Case(knobs={"malloc": "glibc"}, counters=reallocated(0.8)),
+            (0.1 * WHOLE_S, 0.3 * WHOLE_S),
+        ),
+        (
+            Case(knobs={"malloc": "glibc"}, counters=reallocated(1.0, 0.8, ("disturbed",))),
+            (0.0, 0.3 * WHOLE_S),
+        ),
         # The kernel has 0.1 of 0.25 s of a forward pass, whose parts take 0.251 s.
         (Case(knobs={"malloc": "glibc"}, counters=counted(50_000)), (0.0, 0.4 * 0.251)),
     ],
@@ -845,7 +923,9 @@ LSTM: Rows = [
             "update of an unknown optimizer",
             "update, no peaks",
             "loss",
+            "loss of three images",
         ),
+        *("another malloc", "another malloc, disturbed"),
         "page faults",
     ],
 )
@@ -974,11 +1054,22 @@ def test_the_limit_is_that_of_the_launcher() -> None:
         (SMT, "threads 1, logical processors 4"),
         ({**SMT, "logical_cpus": 32}, "threads 1, cores 4"),
         ({"logical_cpus": 4, "affinity": (0, 1, 2, 3)}, "threads 1, cores 2"),
+        ({**LARGE, "cpu_quota": None}, "threads 1, cores 16"),
+        ({**LARGE, "cpu_quota": 40.0}, "threads 1, cores 16"),
+        ({**LARGE, "cpu_quota": 2.0}, "threads 1, CPU quota 2"),
     ],
 )
 def test_evidence_of_threads_says_what_they_are_fewer_than(facts: Facts, told: str) -> None:
     found = advise(planted(Case(threads=1, facts=facts))).advice
     assert [one.evidence for one in found if one.rule is Rule.THREADS] == [told]
+
+
+def test_threads_beyond_a_quota_are_too_many() -> None:
+    found = advise(planted(Case(threads=16, facts={**LARGE, "cpu_quota": 4.0}))).advice
+    (one,) = (one for one in found if one.rule is Rule.THREADS)
+    assert one.evidence == "threads 16, CPU quota 4"
+    assert one.remedy == knob("threads", 4)
+    assert one.low_s == 0.0
 
 
 def test_bf16_is_not_unused_where_products_round_to_it() -> None:

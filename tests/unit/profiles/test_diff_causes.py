@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from controller.contracts.profile_diff import ChangeKind
 from controller.profiles.diffing import diff
 from controller.profiles.model import Profile
@@ -157,6 +159,25 @@ def test_calls_that_hardly_differ_by_name_are_counted_by_size() -> None:
     assert (change.kind, change.detail) == (ChangeKind.CALLS, "convolution FWD_D mb2 900 → 951")
 
 
+def test_many_calls_are_no_power_of_ten() -> None:
+    named, by_size = (
+        diff(profile(_of_sizes(few)), profile(_of_sizes(many))).changes
+        for few, many in (
+            ({"mb1": 1_234_567.0}, {"mb1": 2_345_678.0}),
+            ({"mb1": 1_234_567.0, "mb2": 2_000_000.0}, {"mb1": 2_000_000.0, "mb2": 1_234_567.0}),
+        )
+    )
+    assert [change.detail for change in named] == ["convolution FWD_D 1,234,567 → 2,345,678"]
+    assert [change.detail for change in by_size] == ["convolution FWD_D mb1 1,234,567 → 2,000,000"]
+    few, many = kernel("aten::mm", 1.0, calls=1_234_567.0), kernel("aten::mm", 2.0, calls=2e6)
+    add = kernel("aten::add", 1.0)
+    pairs = (profile([few, add]), profile([many, add])), (profile([add]), profile([few, add]))
+    said = " ".join(line for pair in pairs for line in answer_lines(diff(*pair), 3))
+    assert "aten::mm: calls 1,234,567 → 2,000,000" in said
+    assert "aten::mm: only in B, 1,234,567 calls" in said
+    assert "e+06" not in said
+
+
 def test_copies_that_another_data_type_spares_are_told_with_it() -> None:
     """As of a layer that no longer runs in autocast's type."""
     site = {"phase": "forward", "module": "decoder"}
@@ -172,4 +193,28 @@ def test_copies_that_another_data_type_spares_are_told_with_it() -> None:
     assert first == (
         "−100 ms  aten::linear: copies 4 → 0 with data type bf16 → f32, forward of decoder: "
         "100 ms → 0 ms"
+    )
+
+
+@pytest.mark.parametrize("only_in", [0, 1])
+def test_gradients_of_casts_that_another_data_type_spares_are_told_with_it(only_in: int) -> None:
+    """They are an operation of their own, which the other side has not."""
+    site = {"phase": "backward", "module": "decoder"}
+    node = replace(kernel("ToCopyBackward0", 0.12, calls=4.0, **site), self_s=0.02)
+    copy = replace(node, place=replace(node.place, kernel="aten::copy_"), self_s=0.1)
+    product = kernel("AddmmBackward0", 0.05, **site)
+    ones, others = (
+        [replace(product, place=replace(product.place, kernel="aten::mm", dtypes=f'["{type_}"]'))]
+        for type_ in ("c10::BFloat16", "float")
+    )
+    sides = [ones, others]
+    sides[only_in] += [node, copy]
+    first = answer_lines(diff(profile(sides[0]), profile(sides[1])), 3)[1]
+    assert "ToCopyBackward0: copies " + ("4 → 0", "0 → 4")[only_in] in first
+    assert "with data type bf16 → f32, backward of decoder: " in first
+    elsewhere = [replace(row, place=replace(row.place, module="encoder")) for row in (node, copy)]
+    sides[only_in] = [sides[only_in][0], *elsewhere]
+    assert (
+        "ToCopyBackward0: only in "
+        in answer_lines(diff(profile(sides[0]), profile(sides[1])), 3)[1]
     )

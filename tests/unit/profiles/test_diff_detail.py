@@ -59,6 +59,23 @@ def test_of_a_log_only_primitives_are_compared(log_is: str) -> None:
     )
 
 
+@pytest.mark.parametrize("log_is", ["A", "B"])
+def test_a_log_is_compared_with_times_as_they_were_watched(log_is: str) -> None:
+    """A profile scales them to its plain step, and cuts off what is longer than its kernel."""
+    watched = [
+        replace(row, seconds=row.seconds * 0.8 * 0.5, least_s=row.least_s * 0.8 * 0.5, kept=0.5)
+        if isinstance(row, PrimitiveRow)
+        else row
+        for row in rows()
+    ]
+    measured, log = profile(watched), of_log(rows())
+    measured = replace(measured, summary=measured.summary.model_copy(update={"scale": 0.8}))
+    pair = (log, measured) if log_is == "A" else (measured, log)
+    found = diff(*pair)
+    assert found.seconds == pytest.approx((0.318, 0.318))
+    assert is_same(found)
+
+
 def test_what_changed_in_a_log_is_named() -> None:
     slower = [
         replace(row, problem="mb4", body="mb4", seconds=0.4)

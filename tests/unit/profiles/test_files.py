@@ -16,7 +16,15 @@ from controller.contracts.profile import ProfileSummary
 from controller.profiles.assembling import primitive_rows, under_roofline
 from controller.profiles.attribution import Spent
 from controller.profiles.errors import ProfileUnreadable
-from controller.profiles.files import KERNELS, PRIMITIVES, SUMMARY, TIMELINE, read, write
+from controller.profiles.files import (
+    KERNELS,
+    MOST_ROWS,
+    PRIMITIVES,
+    SUMMARY,
+    TIMELINE,
+    read,
+    write,
+)
 from controller.profiles.model import Place, Profile, Span
 from controller.profiles.timeline import MOST_SPANS
 from controller.profiles.trace import MOST_S
@@ -79,6 +87,17 @@ def rewrite(
     """Write a table again, changed."""
     table = pq.read_table(folder / name)
     pq.write_table(change(table), folder / name, write_page_checksum=True, **how)
+
+
+def test_what_was_cut_off_a_primitive_is_kept_and_nothing_by_an_earlier_release(
+    tmp_path: Path,
+) -> None:
+    made = profile(step())
+    cut = tuple(replace(row, kept=0.25) for row in made.primitives)
+    write(replace(made, primitives=cut), tmp_path)
+    assert [row.kept for row in read(tmp_path).primitives] == [0.25] * len(cut)
+    rewrite(tmp_path, lambda table: table.drop_columns(["kept"]), PRIMITIVES)
+    assert [row.kept for row in read(tmp_path).primitives] == [1.0] * len(cut)
 
 
 def test_columns_of_a_later_release_are_empty_in_an_earlier_one(rows: Path) -> None:
@@ -207,6 +226,38 @@ def test_a_primitive_straight_in_the_step_is_read(watched: Path) -> None:
 def test_more_spans_than_a_timeline_has_are_refused(watched: Path) -> None:
     rewrite(watched, lambda table: pa.concat_tables([table] * (MOST_SPANS // 3 + 1)), TIMELINE)
     assert complaint(watched).startswith(f"{TIMELINE}: it has 20,001 spans, more than the 20,000")
+
+
+@pytest.mark.parametrize("name", [KERNELS, PRIMITIVES])
+def test_more_rows_than_a_profile_has_are_refused_before_they_are_read(
+    watched: Path, name: str
+) -> None:
+    """A constant column of any length takes a few bytes of a file."""
+    rewrite(watched, lambda _: pa.table({"op": pa.repeat("aten::mm", MOST_ROWS + 1)}), name)
+    assert (watched / name).stat().st_size < 10_000
+    why = f"{name}: it has 1,000,001 rows, more than the 1,000,000 that are read"
+    assert complaint(watched) == why
+
+
+def test_a_file_that_tells_of_fewer_rows_than_it_has_is_refused(watched: Path) -> None:
+    """Arrow reads as many as the chunks of its columns tell."""
+    rewrite(watched, lambda _: pa.table({"op": pa.repeat("aten::mm", MOST_ROWS + 1)}))
+    content = (watched / KERNELS).read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    first = content.index(_encoded(MOST_ROWS + 1), footer)
+    few = _encoded(12_345)
+    (watched / KERNELS).write_bytes(content[:first] + few + content[first + len(few) :])
+    assert pq.read_metadata(watched / KERNELS).num_rows == 12_345
+    assert complaint(watched).startswith(f"{KERNELS}: it has 1,000,001 rows")
+
+
+def _encoded(number: int) -> bytes:
+    """Return a number as a Parquet file has it: zigzag, seven bits a byte."""
+    left, found = 2 * number, []
+    while left > 127:
+        found.append(128 | left & 127)
+        left >>= 7
+    return bytes([*found, left])
 
 
 SECONDS = [

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.errors import UserError
+from controller.contracts.profile import ProfileSummary
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.files import read, write
 from controller.profiles.importing import import_file
+from controller.profiles.verbose import MAX_EXAMPLE
+from controller.reports.profile_tables import summary_lines
 from tests.support.gpu_trace import step
 from tests.support.planted_step import CONVOLUTION, REORDER
 
@@ -77,6 +80,36 @@ def test_lines_with_something_before_the_marker_are_refused_for_that(
         f"cannot read {path}: its lines have something before onednn_verbose, such as {prefix!r}. "
         "Give the lines of one process, each from onednn_verbose on."
     )
+
+
+UNKNOWN = ("cpu,convolution,jit,forward,src_f32,,alg:direct,mb1", "npu,matmul,x,undef,,,,1x1:1x1")
+STRANGE = [f"{EXECUTION}{body},1.5\n" for body in UNKNOWN]
+
+
+def test_executions_whose_descriptions_are_all_unknown_are_told(tmp_path: Path) -> None:
+    path = written(tmp_path, "begun\n" + "".join(STRANGE) * 1000)
+    with pytest.raises(ProfileUnreadable) as refused:
+        import_file(path)
+    assert str(refused.value) == (
+        f"cannot read {path}: none of its 2,000 executions has a description that is known; the "
+        f"first is {UNKNOWN[0]!r}. Give a log as oneDNN 1.x to 3.x has printed it, or a trace of "
+        "torch.profiler."
+    )
+
+
+def test_the_first_execution_with_an_unknown_description_is_shown(tmp_path: Path) -> None:
+    summary = import_file(written(tmp_path, A + B + "".join(STRANGE))).summary
+    assert (summary.skipped, summary.example) == (2, UNKNOWN[0])
+    assert f"skipped 2, the first: {UNKNOWN[0]}" in summary_lines(summary)
+
+
+def test_a_long_description_that_is_unknown_is_cut(tmp_path: Path) -> None:
+    long = f"{EXECUTION}{'x' * 100_000}{UNKNOWN[0]},1.5\n"
+    assert import_file(written(tmp_path, A + long)).summary.example == "x" * MAX_EXAMPLE
+
+
+def test_what_was_skipped_without_an_example_is_only_counted() -> None:
+    assert "skipped 3" in summary_lines(ProfileSummary(steps=1, skipped=3))
 
 
 BOM = b"\xef\xbb\xbf"

@@ -169,6 +169,18 @@ def test_a_profile_s_times_are_compared_as_they_were_watched(log: Callable[..., 
     assert found.shown_efficiency == 1.125
 
 
+def test_of_primitives_that_were_cut_off_as_much_of_their_replays_is_compared(
+    log: Callable[..., Path],
+) -> None:
+    file = log()
+    live = measured(file)
+    rows = [replace(row, seconds=row.seconds * 0.25, kept=0.25) for row in live.primitives]
+    found = compared(
+        named(replayed(import_file(file), 0.9)), named(replace(live, primitives=tuple(rows)))
+    )
+    assert found.whole.ratio == pytest.approx(1.0)
+
+
 def test_a_slow_watched_step_is_in_neither(log: Callable[..., Path]) -> None:
     """The log's times are of its median step, and so are the profile's, whose mean is more."""
     file = log()

@@ -9,7 +9,8 @@ import pytest
 from agents.attempts.kept_peaks import KeptPeaks
 from agents.attempts.profiled import PeaksFound
 from agents.machine_peaks import Disturbed, peaks_in
-from agents.profiling.peaks import sizes_at
+from agents.profiling.peaks import array_bytes, copy_bytes, sizes_at, update_bytes
+from controller.contracts.peaks import UPDATE
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.result import Result, Validity
 from controller.reports.profile_tables import summary_lines
@@ -24,6 +25,7 @@ from tests.support.profiling_workers import (
 )
 
 BUSY = "others were busy"
+MIB, GIB = 2**20, 2**30
 STEADY = tuple(STEP_S * factor for factor in (0.99, 1.0, 1.0, 1.0, 1.0, 1.01))
 RESTLESS = tuple(STEP_S * factor for factor in (0.75, 0.8, 1.0, 1.0, 1.3, 1.5))
 
@@ -95,6 +97,24 @@ async def test_all_stacks_have_the_same_peaks(
         assert runner.known_peaks(spec_in(tmp_path, stack=stack, malloc="jemalloc")) == found.peaks
     assert runner.known_peaks(spec_in(tmp_path, threads=2)) is None
     assert runner.known_peaks(spec_in(tmp_path, stack="torch-compile")) is None
+
+
+async def test_what_was_measured_with_arrays_that_caches_may_hold_is_measured_again(
+    recorded: Path, tmp_path: Path
+) -> None:
+    runner = profiled_by(Timed(), Watching(recorded), tmp_path)
+    await runner.machine_peaks(spec_in(tmp_path))
+    (measured,) = KeptPeaks(tmp_path / "peaks").of(spec_in(tmp_path))
+    assert measured.rates[UPDATE].array_bytes == 256 * MIB
+    rates = {n: r.model_copy(update={"array_bytes": None}) for n, r in measured.rates.items()}
+    (kept,) = (tmp_path / "peaks").glob("machine-*")
+    former = measured.model_copy(update={"rates": rates})
+    kept.write_text(f"[{former.model_dump_json(exclude_none=True)}]")
+    assert runner.known_peaks(spec_in(tmp_path)) is None
+    found = await runner.machine_peaks(spec_in(tmp_path))
+    assert found.peaks
+    assert runner.known_peaks(spec_in(tmp_path)) == found.peaks
+    assert len(KeptPeaks(tmp_path / "peaks").of(spec_in(tmp_path))) == 2
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[{}]", '[{"rates": {}, "stack": "a"}]', "[1e999]"])
@@ -213,3 +233,28 @@ def test_the_command_says_what_disturbed_a_measurement() -> None:
 )
 def test_products_that_would_take_minutes_are_left_out(flops: float, sizes: list[int]) -> None:
     assert sizes_at(flops) == sizes
+
+
+@pytest.mark.parametrize(
+    ("caches", "memory", "size"),
+    [
+        pytest.param(0, 64 * GIB, 256 * MIB, id="unknown caches"),
+        pytest.param(32 * MIB, 1 * GIB, 256 * MIB, id="a desktop"),
+        pytest.param(64 * MIB, 256 * GIB, 256 * MIB, id="the largest that 256 MiB are for"),
+        pytest.param(96 * MIB, 64 * GIB, 512 * MIB, id="a stacked cache"),
+        pytest.param(2 * 1152 * MIB, 1024 * GIB, 16 * GIB, id="two sockets of stacked caches"),
+        pytest.param(480 * MIB, 64 * GIB, 2 * GIB, id="a guest that sees its host's cache"),
+        pytest.param(480 * MIB, 16 * GIB, 1 * GIB, id="too little memory"),
+        pytest.param(480 * MIB, 1 * GIB, 256 * MIB, id="hardly any memory"),
+    ],
+)
+def test_arrays_are_larger_than_caches_if_memory_allows(
+    caches: int, memory: int, size: int
+) -> None:
+    assert array_bytes(caches, memory) == size
+
+
+def test_a_rate_of_bytes_tells_the_size_of_its_arrays() -> None:
+    for rate in (copy_bytes(4096), update_bytes(4096)):
+        assert rate.array_bytes == rate.beyond == 4096
+        assert 0 < rate.median <= rate.best

@@ -13,6 +13,7 @@ import pytest
 from agents.attempts.profiled import PeaksFound
 from agents.host.disturbance import OWN_SPEED
 from agents.profiling.windows import FEW_WINDOWS
+from controller.contracts.counters import OtherMalloc
 from controller.contracts.result import Failure, Outcome, Result, Validity
 from controller.contracts.wire import Progress, WorkerSpec
 from controller.profiles.files import KERNELS, METADATA, PRIMITIVES, read
@@ -60,6 +61,35 @@ async def test_another_malloc_of_the_watched_steps_is_noted(profiled: Path, tmp_
     assert isinstance(result, Result)
     assert result.profile
     assert any("timed with glibc 2.36, and watched" in note for note in result.profile.notes)
+
+
+GLIBC, JEMALLOC = "glibc 2.36", "libjemalloc.so.2"
+
+
+@pytest.mark.parametrize(
+    ("malloc", "other", "told"),
+    [
+        ("glibc", JEMALLOC, OtherMalloc(malloc=JEMALLOC, seconds=0.1, speed=1.25)),
+        ("glibc", GLIBC, None),
+        ("glibc-tuned", JEMALLOC, None),
+        ("jemalloc", JEMALLOC, None),
+    ],
+    ids=["untuned", "no other is installed", "tuned", "another"],
+)
+async def test_beside_untuned_glibc_another_malloc_is_counted(
+    profiled: Path, tmp_path: Path, malloc: str, other: str, told: OtherMalloc | None
+) -> None:
+    mallocs = {"counters": (GLIBC, 160.0), "reallocated": (other, 200.0)}
+    workers = Watching(profiled, mallocs=mallocs)
+    spec = spec_in(tmp_path)
+    job = spec.job.model_copy(update={"knobs": {**spec.job.knobs, "malloc": malloc}})
+    spec = spec.model_copy(update={"job": job})
+    result = await profiled_by(Timed(), workers, tmp_path).run(spec, lambda _: None)
+    assert isinstance(result, Result), result
+    assert result.profile
+    assert result.profile.counters
+    assert result.profile.counters.other_malloc == told
+    assert ("reallocated" in workers.parts) is (malloc == "glibc")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from controller.contracts.peaks import Peaks
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.replay import KernelReplay, Replayed
-from controller.profiles.assembling import kernel_rows, under_roofline
+from controller.profiles.assembling import kernel_rows, nested, under_roofline
 from controller.profiles.attribution import Attribution, Spent
 from controller.profiles.model import Place, Profile
 from controller.profiles.projecting import (
@@ -78,6 +78,27 @@ def test_a_replay_is_compared_with_all_that_it_repeats(profile: Profile) -> None
         "aten::convolution_backward": 1,
         "aten::_slow_conv2d_backward": None,
     }
+
+
+def test_a_primitive_that_was_cut_off_is_compared_with_as_much_of_its_replays() -> None:
+    """Threads that call one at once, as attention's, take longer in all than their kernel."""
+    attention = Place("forward", op="attention", kernel="attention")
+    row = planted_kernel("attention", 0.006)
+    inside = replace(primitive(attention, "matmul", 0.048, calls=4800.0), body=FUSED)
+    kernels, primitives, cut_s = nested([replace(row, place=attention)], [inside])
+    assert cut_s == pytest.approx(0.042)
+    made = planted([*kernels, *primitives])
+    found = projected(made, {FUSED: [1e-5] * 11})
+    assert found.summary.efficiency == pytest.approx(1.0)
+    assert [top.efficiency for top in found.summary.top] == pytest.approx([1.0])
+    assert [line.efficiency for line in op_lines(found).lines] == pytest.approx([1.0])
+    assert not any(unlikely(found.summary))
+
+
+FUSED = (
+    "cpu,matmul,brg_matmul:avx512_core_bf16,undef,src:bf16::blocked:ab::f0 "
+    "wei:bf16::blocked:ab::f0 dst:bf16::blocked:ab::f0,attr-scratchpad:user,,64x32:32x64"
+)
 
 
 def test_convolutions_outside_onednn_are_under_the_roofline_once(profile: Profile) -> None:

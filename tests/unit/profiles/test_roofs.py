@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from controller.contracts.peaks import COPY, UPDATE, MeasuredPeaks, Peaks, Rate
+from controller.contracts.peaks import (
+    BEYOND_CACHES,
+    COPY,
+    MOVING,
+    UPDATE,
+    MeasuredPeaks,
+    Peaks,
+    Rate,
+)
 from controller.contracts.profile import ProfileSummary
 from controller.profiles.assembling import nested, primitive_rows, under_roofline
 from controller.profiles.attribution import Spent
@@ -99,6 +107,27 @@ def test_each_rate_is_the_best_of_its_own() -> None:
         "f32": "stack ipex",
         COPY: "stack torch",
     }
+
+
+def moving(measured: MeasuredPeaks, update: float, array_bytes: int) -> MeasuredPeaks:
+    """The same with an update, and arrays of another size."""
+    rates = {**measured.rates, UPDATE: Rate(best=update, median=update, runs=8)}
+    sized = {n: rates[n].model_copy(update={"array_bytes": array_bytes}) for n in MOVING}
+    return measured.model_copy(update={"rates": {**rates, **sized}})
+
+
+def test_rates_of_arrays_that_caches_may_have_held_give_way() -> None:
+    cached = measured(3e11, copied=9e10)
+    beyond = moving(measured(2e11, copied=2e10, day=2), 3e10, 2 * BEYOND_CACHES)
+    for known in ([cached, beyond], [beyond, cached]):
+        found = peaks_of(known)
+        assert found
+        assert (found.copy_bytes, found.update_bytes) == (2e10, 3e10)
+        assert found.gemm_flops == {"f32": 3e11}, "products have no arrays of a size"
+        assert found.roofs[COPY].array_bytes == 2 * BEYOND_CACHES
+    alike = peaks_of([cached, moving(beyond, 3e10, BEYOND_CACHES)])
+    assert alike
+    assert alike.copy_bytes == 9e10, "of earlier releases, with arrays as large"
 
 
 def test_nothing_is_a_peak_before_copying_was_measured() -> None:
@@ -199,6 +228,21 @@ def test_an_update_of_a_valid_profile_raises_its_peak(
     assert raised.update_bytes == pytest.approx(3e10)
     assert under_roofline(step, raised).summary.notes == ()
     assert raised_by(replace(step, summary=DISTURBED), peaks, "run-1") == []
+
+
+@pytest.mark.parametrize(("times", "raises"), [(2, True), (4, False)])
+def test_an_update_that_large_caches_may_hold_raises_no_peak(times: int, raises: bool) -> None:
+    moved = 3 * BEYOND_CACHES
+    row = replace(kernel("aten::_fused_sgd_", 0.02, phase="optimizer"), bytes=float(moved))
+    step = Profile(ProfileSummary(steps=1), (row,), ())
+    known = moving(measured(RATE), 2e10, times * BEYOND_CACHES)
+    peaks = peaks_of([known])
+    assert peaks
+    new = raised_by(step, peaks, "run-1")
+    assert [one.rates[UPDATE].array_bytes for one in new] == [times * BEYOND_CACHES] * raises
+    raised = peaks_of([known, *new])
+    assert raised
+    assert raised.update_bytes == pytest.approx(moved / 0.02 if raises else 2e10)
 
 
 @pytest.mark.parametrize(

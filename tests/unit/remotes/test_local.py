@@ -16,6 +16,7 @@ from agents.remotes.child import UNKNOWN_STATUS
 from agents.remotes.host_files import copy_tree
 from agents.remotes.local import LocalRemote
 from agents.remotes.remote import KILLED, FaultKind, RemoteFault
+from controller.contracts.result import Blame
 from tests.support.memory_limit import limited_memory
 from tests.support.processes import OWNER
 from tests.support.waiting import PATIENCE_S, until
@@ -100,6 +101,50 @@ async def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     remote = LocalRemote.of(tmp_path, OWNER)
     with pytest.raises(RemoteFault, match=r"left/pipe: not a regular file"):
         await remote.pull(PurePosixPath(tmp_path / "left"), tmp_path / "pulled")
+
+
+@pytest.mark.parametrize("target", ["../secret", "{}/secret", "near"])
+async def test_a_link_out_of_what_is_pulled_is_refused(tmp_path: Path, target: str) -> None:
+    """A program in a container sees another file there than the agent does."""
+    (tmp_path / "secret").write_text("a secret")
+    left, pulled = tmp_path / "left", tmp_path / "pulled"
+    left.mkdir()
+    (left / "link").symlink_to(target.format(tmp_path))
+    if target == "near":  # which leads out itself
+        (left / "near").symlink_to("../secret")
+    seen = r"left/\w+: a link that leads out of .*left\. Leave"
+    with pytest.raises(RemoteFault, match=seen) as caught:
+        await LocalRemote.of(tmp_path, OWNER).pull(PurePosixPath(left), pulled)
+    assert caught.value.blame is Blame.WORKLOAD
+    assert list(pulled.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "seen"), [("secret", "a link that leads out of"), (".", "Is a directory behind")]
+)
+async def test_a_link_in_place_of_what_is_pulled_is_refused(
+    tmp_path: Path, target: str, seen: str
+) -> None:
+    (tmp_path / "secret").write_text("a secret")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "left").symlink_to(tmp_path / target)
+    remote = LocalRemote.of(tmp_path, OWNER)
+    with pytest.raises(RemoteFault, match=f"run/left: {seen}"):
+        await remote.pull(PurePosixPath(tmp_path / "run" / "left"), tmp_path / "pulled")
+    assert not (tmp_path / "pulled").exists()
+
+
+async def test_a_link_within_what_is_pulled_is_copied_as_its_file(tmp_path: Path) -> None:
+    """Also if the folder itself is reached by a link."""
+    (tmp_path / "left/deep").mkdir(parents=True)
+    (tmp_path / "left/file").write_text("content")
+    (tmp_path / "left/deep/link").symlink_to(tmp_path / "left/file")
+    (tmp_path / "by").symlink_to(tmp_path)
+    await LocalRemote.of(tmp_path, OWNER).pull(
+        PurePosixPath(tmp_path / "by/left"), tmp_path / "pulled"
+    )
+    copied = tmp_path / "pulled/deep/link"
+    assert (copied.read_text(), copied.is_symlink()) == ("content", False)
 
 
 async def test_what_a_program_used_is_unknown_if_another_has_waited_for_it(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import re
@@ -14,9 +15,11 @@ import plotly.graph_objects as go
 import pytest
 
 from controller.contracts.counters import Counters, PhaseCounts
+from controller.profiles.counts import calls_text
 from controller.profiles.model import Place, PrimitiveRow, Profile
 from controller.profiles.parts import NO_PHASE, UNEXPLAINED
 from controller.reports.counter_lines import counts_rows
+from controller.reports.html.charts import LONGEST_LABEL
 from controller.reports.html.profile import FOUND, TOP, profile_html
 from controller.reports.html.profile_charts import (
     HATCHED,
@@ -42,7 +45,7 @@ from controller.reports.profile_lines import (
     phase_lines,
     untold_lines,
 )
-from controller.reports.profile_tables import calls_text, duration, rounded
+from controller.reports.profile_tables import duration, rounded
 from tests.support.planted_profile import HEAD, kernel, profile, step
 
 
@@ -244,6 +247,16 @@ def test_rows_that_are_not_shown_can_be_found() -> None:
     assert table.count("<tr>") == 1 + TOP  # one of headings
     assert table.count("<tr hidden>") == FOUND - TOP
     assert f"The {TOP} largest of {FOUND + 10}; the {FOUND} largest can be found." in table
+
+
+def test_long_names_are_shortened_as_in_charts() -> None:
+    module = "<module>." + "x" * 1_000
+    page = profile_html(profile([kernel("aten::mm", 1.0, module=module)]), "Profile")
+    (table,) = re.findall(r'<section id="modules".*?</section>', page, re.DOTALL)
+    (whole, shown) = re.findall(r'<t[hd][^>]* title="([^"]*)">(.*?)</t', table)[0]
+    assert whole == escape(module)
+    assert html.unescape(shown) == f"{module[: LONGEST_LABEL - 1]}…"
+    assert " title=" not in profile_html(profile(step()), "Profile").split('id="modules"')[1]
 
 
 def _linear(colour: str) -> list[float]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import plotly.graph_objects as go
 import pytest
 
 from controller.contracts.peaks import Peaks
+from controller.profiles.files import read, write
 from controller.profiles.model import KernelRow, PrimitiveRow, Profile
 from controller.reports.html.profile import FOUND, TOP, profile_html
 from controller.reports.html.profile_charts import charts_of
@@ -86,6 +88,20 @@ def test_a_primitive_that_was_cut_off_has_the_rate_of_its_whole_time() -> None:
     found = point(replace(known(0.1), kept=0.5))
     assert found.flops_per_s == pytest.approx(FLOPS / 0.2)
     assert found.seconds == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("row", [replace(known(0.1), kept=0.5), product(0.05)])
+def test_a_rate_is_as_watched_as_the_roofs_are_that_it_raises(
+    row: KernelRow | PrimitiveRow, tmp_path: Path
+) -> None:
+    """Times are scaled to the plain step, of which 0.1 s here took 0.125 s when watched."""
+    made = with_peaks(row)
+    told = made.summary.model_copy(update={"scale": 0.8})
+    write(replace(made, summary=told), tmp_path)
+    (found,) = roofline_points(read(tmp_path))
+    whole_s = 0.2 if isinstance(row, PrimitiveRow) else 0.05
+    assert found.flops_per_s == pytest.approx(FLOPS / (whole_s / 0.8))
+    assert found.seconds == pytest.approx(0.1 if isinstance(row, PrimitiveRow) else 0.05)
 
 
 @pytest.mark.parametrize(

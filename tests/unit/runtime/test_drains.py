@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from controller.cli.agent_drain import drain_lines
 from controller.contracts.device import Booking, Device, DeviceState
+from controller.contracts.draining import ChangedDrain
 from controller.contracts.errors import NotFound, StoreDamaged, UserError
 from controller.contracts.run import RunState
 from controller.contracts.wire import Orders
@@ -157,6 +159,17 @@ def test_runs_under_way_finish_and_are_named(box: FarmBox) -> None:
     assert box.ask() == Orders()
     assert box.farm.drains.now("host-1").running == ()
     assert box.farm.drains.waiting("host-1")() == 1
+
+
+def test_a_run_on_a_virtual_device_is_marked(box: FarmBox) -> None:
+    virtual = builders.cpu("cpu-9").model_copy(update={"virtual": True})
+    again(box, virtual, incarnation="first")
+    submit(box)
+    assert len(box.ask().run) == 1
+    drain(box)
+    found = ChangedDrain(now=box.farm.drains.now("host-1"), changed=True)
+    assert [run.likeness for run in found.now.running] == [" (virtual)"]
+    assert any(" (virtual), since " in line for line in drain_lines(found))
 
 
 def test_a_run_that_was_leased_before_is_begun(box: FarmBox) -> None:

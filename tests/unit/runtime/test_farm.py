@@ -16,7 +16,7 @@ from controller.contracts.errors import (
 )
 from controller.contracts.result import Blame
 from controller.contracts.run import AttemptState, RunChange, RunState
-from controller.contracts.wire import AttemptRef, Orders, Progress, RunProgress, TrainingProgram
+from controller.contracts.wire import COOL_DOWN, AttemptRef, Orders, Progress, TrainingProgram
 from controller.store.sqlite import SqliteStore
 from tests.support import builders
 from tests.support.farm import TTL_S, FarmBox
@@ -69,13 +69,43 @@ def test_progress_goes_to_watchers_while_its_attempt_holds_the_lease(box: FarmBo
     progress = Progress(phase="training", done=1, total=9)
     box.events.clear()
 
-    box.farm.progress(RunProgress(ref=ref, progress=progress))
-    box.farm.progress(RunProgress(ref=builders.ref(ref.run_id, 2), progress=progress))
-    box.farm.progress(RunProgress(ref=builders.ref("nobodys"), progress=progress))
+    box.tell(ref, progress)
+    box.tell(builders.ref(ref.run_id, 2), progress)
+    box.tell(builders.ref("nobodys"), progress)
     box.report(ref, builders.result())
-    box.farm.progress(RunProgress(ref=ref, progress=progress))
+    box.tell(ref, progress)
 
     assert [e.progress for e in box.events] == [progress, None]
+
+
+@pytest.mark.parametrize(
+    ("agent", "incarnation"),
+    [("host-2", "first"), ("host-1", "second"), ("nobody", "first")],
+    ids=["another agent", "another start of the agent", "an unknown agent"],
+)
+def test_nobody_else_tells_of_a_runs_progress(box: FarmBox, agent: str, incarnation: str) -> None:
+    ref = lease(box)
+    box.farm.register(builders.registration(builders.agent("host-2"), builders.cpu("cpu-2")))
+    box.events.clear()
+
+    box.tell(ref, Progress(phase=COOL_DOWN, done=0, total=9), agent, incarnation)
+
+    assert box.events == []
+    assert box.run(ref.run_id).attempts[0].cooling is None
+
+
+def test_a_former_self_tells_no_more_of_the_run_that_its_successor_has(box: FarmBox) -> None:
+    ref = lease(box)
+    box.farm.register(builders.registration(builders.agent(incarnation="second")))
+    progress = Progress(phase="training", done=1, total=9)
+    again = builders.ref(ref.run_id, 2)
+    box.events.clear()
+
+    box.tell(ref, progress)
+    box.tell(again, progress)
+    assert box.events == []
+    box.tell(again, progress, incarnation="second")
+    assert [e.progress for e in box.events] == [progress]
 
 
 def test_an_order_is_repeated_until_the_agent_holds_it(box: FarmBox) -> None:
@@ -184,7 +214,7 @@ def test_a_late_result_is_kept_and_does_not_count(box: FarmBox) -> None:
     box.farm.register(builders.registration(builders.agent(incarnation="second")))
     box.report(first, builders.result(0.5))
     second = builders.ref(first.run_id, 2)
-    box.report(second, builders.result(0.25))
+    box.report(second, builders.result(0.25), incarnation="second")
 
     assert [(r.counted, r.attempt) for r in box.store.results()] == [(True, 2), (False, 1)]
     run = box.run(first.run_id)
@@ -211,15 +241,22 @@ def test_a_report_that_comes_twice_is_kept_once(box: FarmBox) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run_id", "attempt", "agent"),
-    [(None, 1, "host-2"), (None, 2, "host-1"), (None, 0, "host-1"), ("run-x", 1, "host-1")],
+    ("run_id", "attempt", "agent", "incarnation"),
+    [
+        (None, 1, "host-2", "first"),
+        (None, 2, "host-1", "first"),
+        (None, 0, "host-1", "first"),
+        ("run-x", 1, "host-1", "first"),
+        (None, 1, "host-1", "second"),
+    ],
 )
 def test_a_report_about_what_the_agent_was_never_given_is_refused(
-    box: FarmBox, run_id: str | None, attempt: int, agent: str
+    box: FarmBox, run_id: str | None, attempt: int, agent: str, incarnation: str
 ) -> None:
     ref = lease(box)
+    said = builders.ref(run_id or ref.run_id, attempt)
     with pytest.raises(UnknownAttempt):
-        box.report(builders.ref(run_id or ref.run_id, attempt), builders.result(), agent)
+        box.report(said, builders.result(), agent, incarnation)
     assert box.run(ref.run_id).state is RunState.LEASED
     assert box.store.results() == []
 

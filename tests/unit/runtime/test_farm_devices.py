@@ -35,7 +35,6 @@ from controller.contracts.wire import (
     ProbeOrder,
     ProbeReport,
     Progress,
-    RunProgress,
 )
 from controller.runtime import fleet
 from controller.runtime.home import Home
@@ -350,8 +349,7 @@ def test_a_device_cools_while_its_run_waits_for_that(
     (job,) = box.ask().run
 
     def say(phase: str) -> None:
-        progress = Progress(phase=phase, done=0, total=9)
-        box.farm.progress(RunProgress(ref=job.ref, progress=progress))
+        box.tell(job.ref, Progress(phase=phase, done=0, total=9))
 
     say(COOL_DOWN)
     assert now(box).state is DeviceState.COOLING
@@ -396,6 +394,7 @@ def test_a_revoked_agent_is_refused_in_all_it_says_and_its_runs_go_elsewhere(box
             lambda: box.farm.register(builders.registration(builders.agent(incarnation="next"))),
             lambda: box.ask(job.ref),
             lambda: box.report(job.ref, builders.result()),
+            lambda: box.tell(job.ref, Progress(phase="training", done=1, total=9)),
         ):
             with pytest.raises(AgentRevoked, match=r"revoked by admin \(stolen\)"):
                 says()

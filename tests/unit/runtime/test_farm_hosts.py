@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from controller.contracts.errors import PartnersAwaited
+from controller.contracts.errors import PartnersAwaited, UnknownAttempt
 from controller.contracts.result import Blame, Validity
 from controller.contracts.run import AttemptState, RunState
-from controller.contracts.wire import AttemptRef, Job, Orders
+from controller.contracts.wire import COOL_DOWN, AttemptRef, Job, Orders, Progress
 from tests.support import builders
 from tests.support.farm import TTL_S, FarmBox
 from tests.support.hosts import several_hosts_catalog
@@ -73,6 +73,25 @@ def test_each_host_is_told_its_share_and_where_to_meet(box: FarmBox) -> None:
         )
     busy = {status.state for status in box.farm.state().statuses.values()}
     assert busy == {"busy"}
+
+
+def test_only_the_lead_tells_of_progress(box: FarmBox) -> None:
+    ref, lead, other = lead_of(wide(box))
+    cools = Progress(phase=COOL_DOWN, done=0, total=9)
+    box.events.clear()
+    box.tell(ref, cools, other)
+    assert box.events == []
+    assert box.run(ref.run_id).attempts[0].cooling is None
+    box.tell(ref, cools, lead)
+    assert [e.progress for e in box.events] == [cools]
+    assert box.run(ref.run_id).attempts[0].cooling is True
+
+
+def test_only_the_leads_files_are_the_runs(box: FarmBox) -> None:
+    ref, lead, other = lead_of(wide(box))
+    assert box.farm.run_led_by(lead, ref).run_id == ref.run_id
+    with pytest.raises(UnknownAttempt):
+        box.farm.run_led_by(other, ref)
 
 
 def test_a_result_counts_when_all_hosts_have_reported(box: FarmBox) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from controller.cli.status import _lines
 from controller.contracts.checks import Health
 from controller.contracts.device import DeviceState, Hold, RegisteredAgent
 from controller.contracts.errors import PhoneUnavailable, SweepInvalid
 from controller.contracts.farm_status import FarmCondition
-from controller.contracts.plugins import LeftOut
+from controller.contracts.plugins import LeftOut, plugin_left_out
 from controller.contracts.run import AttemptState, Run
 from controller.contracts.waiting import Waiting, WaitReason
 from controller.runtime.disks import GIB, DiskFacts
@@ -150,7 +151,10 @@ API = ApiProcess(
     url="https://10.0.0.5:8443/", arguments=(), process=Process(pid=1, started=1, name="main")
 )
 BROKEN = SweepInvalid("read manifest x.yaml", "key name: it is missing", "Correct it.")
-LEFT_OUT = LeftOut(plugin="my-farm 1.0", seen="no manifests")
+LEFT_OUT = plugin_left_out("my-farm 1.0", "no manifests")
+UNREAD = LeftOut(
+    noun="manifests", name="x", what="manifest x.yaml", seen="not YAML", remedy="Correct it."
+)
 COMPLAINT = PhoneUnavailable("reach phone R58M", "its key is unknown", "Confirm it.")
 
 
@@ -202,6 +206,10 @@ COMPLAINT = PhoneUnavailable("reach phone R58M", "its key is unknown", "Confirm 
         (
             replace(WELL, stored=replace(STORED, left_out=(LEFT_OUT,))),
             *("plugins", "package my-farm 1.0 is left out: no manifests", "pip uninstall my-farm"),
+        ),
+        (
+            replace(WELL, stored=replace(STORED, left_out=(UNREAD,))),
+            *("manifests", "manifest x.yaml is left out: not YAML", "Correct it."),
         ),
         (replace(WELL, manifests_changed=True), "manifests", "since the farm came up", "down"),
     ],
@@ -284,6 +292,16 @@ def test_what_runs_and_the_commonest_reason_come_first() -> None:
     assert [(r.run_id, r.user, r.device) for r in found.running] == [("run-9", "ann", "cpu-1")]
     assert found.queued == 4
     assert [group.runs for group in found.waiting] == [3, 1]
+
+
+def test_a_run_on_a_virtual_device_is_marked() -> None:
+    device = builders.cpu().model_copy(update={"virtual": True})
+    virtual = READY.model_copy(update={"device": device})
+    found = farm_status(replace(WELL, stored=replace(STORED, devices=(virtual,), runs=(LEASED,))))
+    assert [run.likeness for run in found.running] == [" (virtual)"]
+    assert any(line.strip().startswith("xeon-3 (virtual): run run-1 ") for line in _lines(found))
+    real = farm_status(replace(WELL, stored=replace(STORED, runs=(LEASED,))))
+    assert any(line.strip().startswith("xeon-3: run run-1 ") for line in _lines(real))
 
 
 def _numbered(facts: FarmFacts, prefix: str = "a") -> list[Run]:

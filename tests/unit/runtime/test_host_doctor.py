@@ -15,6 +15,7 @@ from controller.contracts.device import DeviceKind
 from controller.contracts.doctor import AgentsFacts, LockFolder, Program
 from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import PhoneUnavailable
+from controller.contracts.plugins import LeftOut
 from controller.contracts.stacks import StackStatus
 from controller.platform.trial import fault_of
 from controller.runtime import host_facts as looking
@@ -64,6 +65,9 @@ AGENTS = AgentsFacts(
 )
 BROKEN = ErrorPayload(
     kind="UserError", tried="start stack torch", seen="no libgomp", remedy="Try it."
+)
+UNREAD = LeftOut(
+    noun="manifests", name="x", what="manifest x.yaml", seen="not YAML", remedy="Correct it."
 )
 TOPICS = {
     *("Python", "home", "tokens", "memory", "limits", "clock", "ports", "Prometheus", "adb"),
@@ -180,6 +184,7 @@ def test_what_is_wrong_with_a_host_is_named_first(
             *("locks", "hint", "they are in /var/tmp"),
         ),
         ({"namespaces_fault": BROKEN}, "user namespaces", "hint", "no virtual phone starts"),
+        ({"left_out": (UNREAD,)}, "manifests", "mend", "manifest x.yaml is left out: not YAML"),
     ],
 )
 def test_what_the_agents_side_sees_is_named_first(

@@ -1,8 +1,8 @@
 """Malformed and hostile inputs: each is refused with one line, none is run, none breaks the farm.
 
 They come in where they would: bodies and raw requests to the real HTTP interface, sweep files to
-the parser, registrations, questions and reports as JSON to the contracts and then to the farm, and
-what a phone says of itself to the code that describes it.
+the parser, registrations, questions, reports and progress as JSON to the contracts and then to the
+farm, and what a phone says of itself to the code that describes it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from controller.contracts.device import Registration
 from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import BenchfarmError, SweepInvalid, UserError
 from controller.contracts.sweep_file import parse_sweep
-from controller.contracts.wire import Exchange, Report
+from controller.contracts.wire import Exchange, Report, RunProgress
 from controller.metrics.families import gauge_text
 from controller.metrics.farm_metrics import FarmMetrics
 from controller.runtime.access import Access
@@ -88,6 +88,7 @@ class Doors:
             "register": lambda c: farm.register(Registration.model_validate_json(c.body)),
             "report": lambda c: farm.report(Report.model_validate_json(c.body)),
             "exchange": lambda c: farm.exchange(Exchange.model_validate_json(c.body)),
+            "progress": lambda c: farm.progress(RunProgress.model_validate_json(c.body)),
             "file": lambda c: cells_of(parse_sweep(c.body, "a file"), builders.catalog(), "a file"),
             "phone": lambda c: device_of(
                 parse_properties(c.body.decode()), c.path or "0-7", "", shell_v2=True

@@ -9,7 +9,7 @@ import pytest
 
 from controller.contracts.device import Booking, DeviceState
 from controller.contracts.waiting import Waiting, WaitReason
-from controller.contracts.wire import COOL_DOWN, HeldUp, Progress, RunProgress
+from controller.contracts.wire import COOL_DOWN, HeldUp, Progress
 from controller.runtime import fleet
 from controller.runtime.desk import Desk
 from controller.runtime.home import Home
@@ -68,8 +68,7 @@ async def test_the_store_and_the_controller_tell_the_same(box: FarmBox, tmp_path
 async def test_a_lease_that_cools_down_and_the_run_behind_it(box: FarmBox, tmp_path: Path) -> None:
     box.submit(builders.sweep(repeats=2))
     (job,) = box.ask().run
-    cools = Progress(phase=COOL_DOWN, done=0, total=9)
-    box.farm.progress(RunProgress(ref=job.ref, progress=cools))
+    box.tell(job.ref, Progress(phase=COOL_DOWN, done=0, total=9))
 
     said = f"cpu-1 cools down for run {job.ref.run_id} of admin"
     assert await told(box, tmp_path) == [(WaitReason.COOLING, said)] * 2

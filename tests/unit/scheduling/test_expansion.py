@@ -296,6 +296,42 @@ def test_a_baseline_is_one_cell_s() -> None:
     assert len(cells(recipes=recipes, baseline=with_device)) == 2
 
 
+@pytest.mark.parametrize(
+    ("knobs", "baseline"),
+    [
+        ({"flush_denormals": [False, True]}, {"flush_denormals": False}),
+        ({"flush_denormals": [False, True]}, {"flush_denormals": True}),
+        ({"precision": ["fp32", "bf16"]}, {"precision": "fp32", "master_weights": False}),
+        ({"ranks": 2, "hosts": [1, 2]}, {"hosts": 1}),
+    ],
+)
+def test_a_baseline_may_be_a_default_that_cells_omit(
+    knobs: dict[str, object], baseline: dict[str, object]
+) -> None:
+    sweep = builders.sweep(workload="resnet18", knobs=knobs, baseline=baseline)
+    found = cells_of(sweep, load_catalog(), "s.yaml")
+    without = sweep.model_copy(update={"baseline": {}})
+    assert found == cells_of(without, load_catalog(), "s.yaml"), "the cells keep their keys"
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    ("baseline", "seen", "remedy"),
+    [
+        ({"flush_denormals": True}, "no cell has flush_denormals = True", "Give one of: False."),
+        ({"hosts": 2}, "no cell has hosts = 2", "Give one of: 1."),
+    ],
+)
+def test_a_baseline_beside_an_omitted_default_is_told_what_to_give(
+    baseline: dict[str, object], seen: str, remedy: str
+) -> None:
+    sweep = builders.sweep(workload="resnet18", baseline=baseline)
+    with pytest.raises(SweepInvalid) as caught:
+        cells_of(sweep, load_catalog(), "s.yaml")
+    assert seen in caught.value.seen
+    assert caught.value.remedy == remedy
+
+
 def test_any_leaves_the_choice_of_device_to_placement() -> None:
     assert [cell.selector for cell in bound(SERVERS, devices="cores >= 8")] == ["cores >= 8"]
 

@@ -6,6 +6,7 @@ from statistics import median
 
 import pytest
 
+from controller.cli.plan_view import show_plan
 from controller.contracts.device import Booking, Device, DeviceKind, DeviceState, Hold
 from controller.contracts.records import Took
 from controller.contracts.sweep import Cell
@@ -45,6 +46,19 @@ def test_cells_runs_and_hours_of_each_device() -> None:
         ("cpu-2", 1, 2, 0.5),
     ]
     assert (found.shared_cells, found.unmatched) == (0, ())
+
+
+def test_a_virtual_device_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    virtual = builders.cpu("cpu-1").model_copy(update={"virtual": True})
+    booking = Booking(begins=1.0, ends=2.0, user="ann", who="admin", why="a paper")
+    sweep = builders.sweep()
+    fleet = [(virtual, DeviceState.READY)]
+    bookings = {"cpu-1": (booking,)}
+    cells = cells_of(sweep, CATALOG)
+    show_plan(plan_sweep(sweep, cells, fleet, CATALOG, [], {}, bookings), sweep, ())
+    table, _, notes = capsys.readouterr().out.partition("cpu-1 (virtual) is booked")
+    assert "cpu-1 (virtual)" in table
+    assert notes
 
 
 def test_a_plan_names_the_bookings_and_the_queue_of_its_devices() -> None:

@@ -9,12 +9,20 @@ import pytest
 
 from controller.contracts.errors import UserError
 from controller.contracts.mobile import task_of
+from controller.contracts.records import SweepRecord
 from controller.contracts.result import Validity
 from controller.contracts.run import AttemptState, RunState
 from controller.contracts.suite_rules import SuiteRules, load_suites
 from controller.contracts.suite_session import RuleVerdict, SessionRules, Verdict, session_rules
 from controller.contracts.suite_version import SUITE_VERSION
-from controller.scheduling.suite_plan import Place, SuitePlan, newest_of, number_of, parts_of
+from controller.scheduling.suite_plan import (
+    Place,
+    SuitePlan,
+    newest_of,
+    number_of,
+    parts_of,
+    places_of,
+)
 from controller.scheduling.suite_session import (
     Ended,
     Follow,
@@ -562,6 +570,23 @@ def test_only_the_plan_s_own_sweep_is_of_its_session() -> None:
     elsewhere = own.model_copy(update={"name": "mine"})
     for sweep in (forged, misplaced, beyond, padded, elsewhere):
         assert PLAN.place_of(sweep) is None
+
+
+def test_of_a_part_in_a_try_the_first_sweep_counts_whoever_submits_it_again() -> None:
+    """Its id tells one submission from the next, and its content doesn't."""
+    places = Place(ID, 1, 0), Place(ID, 1, 1)
+    first, second = (PLAN.sweep(place) for place in places)
+    submitted = [(first, 1, "admin"), (first, 2, "admin"), (second, 1, "bob"), (second, 2, "admin")]
+    records = [
+        SweepRecord(sweep_id=s.sweep_id(n), sweep=s, generation=n, submitted_at=1.0, user=user)
+        for s, n, user in submitted
+    ]
+    assert places_of(records, PLAN.place_of) == {
+        first.sweep_id(1): places[0],
+        second.sweep_id(1): places[1],
+    }
+    other = SuitePlan.model_validate(PLAN.model_dump() | {"device": "phone-2"})
+    assert places_of(records, other.place_of) == {}
 
 
 def test_a_number_that_no_name_has_room_for_is_refused() -> None:

@@ -64,7 +64,10 @@ def _change(path: Path, *statements: str) -> None:
         ("UPDATE measurements SET samples = '[' WHERE rowid = 5", "the result of run"),
         ("DELETE FROM measurements WHERE rowid = 5", "the result of run"),
         ("UPDATE outcomes SET validity = 'VALID' WHERE validity = 'INVALID'", "the result of run"),
-        ("DELETE FROM outcomes WHERE number = 3", "1 of 44 results and failures"),
+        (
+            "DELETE FROM outcomes WHERE number = 3",
+            "1 of the results and failures: missing, of 44 that were stored",
+        ),
         ("UPDATE attempts SET virtual = NOT virtual WHERE rowid = 3", "the result of run"),
         ("UPDATE runs SET state = 'done' WHERE state = 'failed'", "run "),
         ("DELETE FROM runs WHERE rowid = 4", "1 of the 12 runs of sweep"),

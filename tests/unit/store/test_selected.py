@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,6 +124,35 @@ def test_the_newest_of_a_damaged_store_are_no_late_ones_of_before(tmp_path: Path
     with closing(SqliteStore.open_reader(path, lambda _: None)) as reader:
         (found,), _ = reader.selected_results(OutcomeFilter(), newest=1)
     assert identity(found) == identity(counted[-2])
+
+
+class CountingReader(SqliteReader):
+    """A reader that counts the records that it makes of rows."""
+
+    made = 0
+
+    def _made(self, rows: Iterable[Any], *how: Any) -> list[Any]:  # noqa: ANN401
+        found = super()._made(rows, *how)
+        self.made += len(found)
+        return found
+
+
+def test_a_lost_outcome_is_told_of_once_and_costs_later_reads_nothing(tmp_path: Path) -> None:
+    path, record, lines = tmp_path / "store.sqlite", sweep_record("more", repeats=4), list[str]()
+    with closing(SqliteStore.open(path)) as store:
+        fill(store)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("DELETE FROM outcomes WHERE number = 3")
+        with closing(CountingReader(path, lines.append)) as reader:
+            reader.selected_results(OutcomeFilter(), newest=1)
+            told = [*lines]
+            for run in store.add_sweep(record, runs_for(record)):
+                save(store, report(save(store, grant(run)), result()))
+                reader.made = 0
+                (found,), _ = reader.selected_results(OutcomeFilter(), newest=1)
+                assert (found.run_id, reader.made) == (run.run_id, 1)
+            assert lines == told
+            assert len([line for line in reader.damage() if "results and failures" in line]) == 1
 
 
 CHANGES = (

@@ -13,6 +13,7 @@ from agents.virtual_phone import __main__ as virtual_main
 from agents.virtual_phone import battery, cgroup, profiles
 from agents.virtual_phone.battery import Battery, dumpsys_battery
 from agents.virtual_phone.cores import choose_cores, parse_cores, sysfs_of
+from agents.virtual_phone.emulation import PROCESSORS, Emulator
 from agents.virtual_phone.errors import LinkCut, PhoneOptionsInvalid
 from agents.virtual_phone.faults import (
     Disconnect,
@@ -83,7 +84,11 @@ def test_its_cooling_devices_are_told_as_android_tells_them_and_are_no_sensors()
         "\tCoolingDevice{mValue=0, mType=1, mName=battery}",
         "\tCoolingDevice{mValue=0, mType=2, mName=cpu}",
     ]
-    assert thermal_facts(said) == {"thermal_status": "NONE", "celsius_skin": 31.0}
+    assert thermal_facts(said) == {
+        "thermal_overridden": False,
+        "thermal_status": "NONE",
+        "celsius_skin": 31.0,
+    }
 
 
 def test_a_battery_keeps_account_of_its_charge() -> None:
@@ -112,6 +117,17 @@ def test_profiles(name: str) -> None:
     assert profile.model.startswith("Virtual ")
     assert profile.battery_zone in profile.thermal.at_rest()
     assert (known["ro.benchfarm.virtual"], known["ro.serialno"]) == ("1", "S1")
+
+
+def test_no_profile_takes_the_mark_of_a_virtual_phone_away() -> None:
+    emulator = Emulator(PROCESSORS["arm64-v8a"], Path("/qemu"), "9.1")
+    marks = {"ro.benchfarm.virtual": "1", "ro.benchfarm.host_cores": "2,5"}
+    marks["ro.benchfarm.emulated"] = emulator.words
+    hiding = dict.fromkeys(marks, "0") | {"ro.hardware": "qcom"}
+    profile = profiles.load("flagship").model_copy(update={"properties": hiding})
+    known = properties_of(profile, "S1", (5, 2), emulator, locked=False)
+    assert {name: known[name] for name in marks} == marks
+    assert known["ro.hardware"] == "qcom", "all else is replaced"
 
 
 def test_a_profile_that_says_what_it_may_not(tmp_path: Path) -> None:

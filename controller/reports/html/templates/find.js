@@ -7,7 +7,10 @@
   const hidden = new Set(rows.filter((row) => row.hidden));
   const texts = new Map();
   const text = (row) => {
-    if (!texts.has(row)) texts.set(row, row.textContent.toLowerCase());
+    if (!texts.has(row)) {
+      const whole = [...row.querySelectorAll("[title]")].map((name) => name.title); // of shortened ones
+      texts.set(row, [row.textContent, ...whole].join("\n").toLowerCase());
+    }
     return texts.get(row);
   };
   box.closest("[hidden]").hidden = false;

@@ -199,8 +199,10 @@
     Home: all, 0: all, Enter: () => goInto(chosen), Escape: () => choose(null),
     n: () => next(1), p: () => next(-1),
   };
+  const byOption = ["[", "]"]; // on many keyboards of Macs
   canvas.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
+    const isOther = event.ctrlKey || event.metaKey || (event.altKey && !byOption.includes(event.key));
+    if (isOther || !keys[event.key]) return;
     event.preventDefault();
     keys[event.key]();
   });

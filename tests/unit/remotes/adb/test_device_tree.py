@@ -9,12 +9,16 @@ from agents.remotes.adb.commands import new_token, others_tags
 from agents.remotes.adb.device_tree import (
     find_runs,
     is_shared,
+    list_tree,
+    most_listed_bytes,
     needed_bytes,
     parse_free_bytes,
     parse_listing,
 )
 from agents.remotes.remote import RUNS, FaultKind, RemoteFault
+from agents.remotes.tree import listing_of_folder
 from controller.platform.processes import ATTEMPT_MARKER
+from tests.support.remotes import make_folder
 
 SUM = "a" * 64
 LISTED = f"""{SUM}  ./bin/hello
@@ -43,6 +47,19 @@ def test_a_tree_s_listing() -> None:
         "bin": "directory",
         "start": "link bin/hello",
     }
+
+
+def test_a_tree_s_own_listing_is_never_too_long(tmp_path: Path) -> None:
+    make_folder(tmp_path / "tree", 1000)
+    for number in range(200):
+        (tmp_path / "tree" / f"{number}-{'ü' * 100}").symlink_to("bin/hello")
+        (tmp_path / "tree" / f"{number}").write_text("x")
+        (tmp_path / "tree" / f"{number}").chmod(0o755)
+    listing = listing_of_folder(tmp_path / "tree")
+    command = list_tree(PurePosixPath(tmp_path / "tree"))
+    listed = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    assert parse_listing("R58M", listed.decode()) == listing
+    assert len(listed) < most_listed_bytes(listing) < 20 * len(listed)
 
 
 def test_an_empty_tree() -> None:

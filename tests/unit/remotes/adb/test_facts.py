@@ -71,8 +71,12 @@ def test_a_phone() -> None:
         ({"ro.hardware": "goldfish"}, True),
         ({"ro.hardware": "cutf_cvm"}, True),
         ({"ro.hardware": "vbox86"}, True),
+        ({"ro.hardware": "redroid"}, True),
+        ({"ro.boot.hardware": "redroid"}, True),
+        ({"ro.product.brand": "waydroid"}, True),
         ({"ro.build.characteristics": "nosdcard,emulator"}, True),
         ({"ro.kernel.qemu": "0", "ro.hardware": "qcom"}, False),
+        ({"ro.boot.hardware": "qcom", "ro.product.brand": "google"}, False),
         ({"ro.build.characteristics": "tablet,nosdcard"}, False),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from agents.phones.recovery.policy import CURABLE
 from agents.phones.status_file import in_the_way
 from agents.remotes.adb.refusals import SHARED, fault_of_refusal, fault_of_state
-from agents.remotes.remote import FaultKind, RemoteFault, failure_of
+from agents.remotes.remote import FaultKind, RemoteFault, failure_of, malformed
 from controller.contracts.errors import UserError
 from controller.contracts.result import Blame
 
@@ -96,6 +96,14 @@ def test_a_fault_survives_pickle() -> None:
     again = pickle.loads(pickle.dumps(fault))
     assert (again.place, again.kind, again.message) == ("R58M", FaultKind.HUNG, "no answer")
     assert str(again) == "R58M: no answer"
+
+
+def test_who_is_blamed_for_malformed_data_survives_pickle() -> None:
+    own, server = malformed("R58M", "junk"), RemoteFault("R58M", FaultKind.PROTOCOL, "junk")
+    for fault, blame in ((own, Blame.DEVICE), (server, Blame.HARNESS)):
+        again = pickle.loads(pickle.dumps(fault))
+        assert (again.kind, again.blame) == (FaultKind.PROTOCOL, blame)
+        assert failure_of(again).blame is blame
 
 
 def test_a_user_s_error_is_the_user_s() -> None:
