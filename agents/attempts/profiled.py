@@ -132,7 +132,9 @@ class ProfiledRunner:
             partial(self._replay, spec, profile, steps, on_progress), is_likely, most
         )
         profile = noted(profile, *repeats_told(watched, len(rounds), replays))
-        profile = await self._counted(spec, profile, on_progress)
+        mallocs = {result.environment.get("malloc") for result in (plain, last.traced)}
+        reallocates = spec.job.knobs.get("malloc") == GLIBC and len(mallocs) > 1
+        profile = await self._counted(spec, profile, on_progress, reallocates=reallocates)
         runs = {"plain": plain, **watched, "replay": replayed}
         profile = judged_by_runs(profile, runs, load_policy(str(spec.job.knobs["policy"])))
         profile = self._under_roofline(spec, profile, await self.machine_peaks(spec))
@@ -158,19 +160,28 @@ class ProfiledRunner:
         return noted(found, *refused_told(found, replayed)), done
 
     async def _counted(
-        self, spec: WorkerSpec, profile: Profile, on_progress: Callable[[Progress], None]
+        self,
+        spec: WorkerSpec,
+        profile: Profile,
+        on_progress: Callable[[Progress], None],
+        *,
+        reallocates: bool,
     ) -> Profile:
         """Return the profile with what was counted in each phase, by a worker of its own.
 
-        Beside glibc's untuned malloc, another one is counted, too: that of the watched runs.
+        Beside glibc's untuned malloc, that of the watched runs is counted, too, if it is another.
         """
         done = await self._watch(spec, "counters", on_progress)
-        counters = counters_of(done)
-        if spec.job.knobs.get("malloc") == GLIBC:
-            again = await self._watch(spec, "reallocated", on_progress)
-            counters = counters.model_copy(update={"other_malloc": other_malloc(done, again)})
+        counters, notes = counters_of(done), tuple[str, ...]()
+        if reallocates:
+            try:
+                again = await self._watch(spec, "reallocated", on_progress)
+                counters = counters.model_copy(update={"other_malloc": other_malloc(done, again)})
+            except WorkerFault as fault:
+                notes = (f"what another malloc takes was not counted: {fault.failure.message}",)
         told = {"counters": counters, "topdown": counters.whole}
-        return replace(profile, summary=profile.summary.model_copy(update=told))
+        summary = profile.summary.model_copy(update=told)
+        return noted(replace(profile, summary=summary), *notes)
 
     def _under_roofline(self, spec: WorkerSpec, profile: Profile, found: PeaksFound) -> Profile:
         """Return the profile under the peaks, which its own primitives raise if they are faster."""
@@ -280,16 +291,13 @@ def counters_of(done: Result) -> Counters:
     return read_json(Counters, Path(done.artefacts["counters"]), MAX_COUNTERS_BYTES)
 
 
-def other_malloc(done: Result, again: Result) -> OtherMalloc | None:
-    """Return what steps took with another malloc than those counted; None if none is installed."""
-    mallocs = [result.environment.get("malloc") for result in (done, again)]
-    if mallocs[0] == mallocs[1]:
-        return None
+def other_malloc(done: Result, again: Result) -> OtherMalloc:
+    """Return what steps took with another malloc than those counted."""
     own, other = (result.environment.get("matmul_gflops") for result in (done, again))
     speed = other / own if isinstance(own, float) and isinstance(other, float) and own else None
     found = counters_of(again)
     return OtherMalloc(
-        malloc=str(mallocs[1]),
+        malloc=str(again.environment.get("malloc")),
         seconds=found.seconds,
         speed=speed,
         notes=found.notes,

@@ -98,11 +98,14 @@ class Catalog(Contract):
 
         A knob without `omit_default` that is missing stays so: the cell is older than it.
         """
+        return {**self.omitted(workload, stack, scenario), **knobs}
+
+    def omitted(self, workload: str, stack: str, scenario: str) -> dict[str, Scalar]:
+        """Return the knobs that cells omit at their default, with that."""
         launch = self.launch_knobs(stack) if stack in self.stacks else {}
         owners = self.workloads.get(workload), self.stacks.get(stack), self.scenarios.get(scenario)
         declared = [launch, *(owner.knobs for owner in owners if owner)]
-        omitted = {n: k.default for each in declared for n, k in each.items() if k.omit_default}
-        return {**omitted, **knobs}
+        return {n: k.default for each in declared for n, k in each.items() if k.omit_default}
 
     def ranked_by(self, scenario: str) -> str:
         """Return the metric that ranks a scenario's results; empty for an unknown scenario."""

@@ -18,7 +18,7 @@ from controller.contracts.sweep import Side, side_labels
 from controller.contracts.units import Unit
 from controller.contracts.work import BATCH_SIZE, other_work
 from controller.reports.groups import NoRatio
-from controller.reports.sides import side_of, sides_of
+from controller.reports.sides import side_of, sides_of, without_lone_defaults
 from controller.reports.verdict import ComparisonOutcome, outcome_of, verdict
 from controller.stats.medians import Ratio, Runs, median_of_runs, ratio_of_medians, spread
 from controller.stats.pairs import ratio_of_pairs, times_better
@@ -157,7 +157,8 @@ def _rate_unit(result: StoredResult) -> Unit:
 def _comparison(
     results: Sequence[StoredResult], sides: tuple[Side, Side], found: _Measured, catalog: Catalog
 ) -> Comparison:
-    first, (a, b) = results[0], side_labels(*sides)
+    first = results[0]
+    a, b = side_labels(*without_lone_defaults(sides, first, catalog))
     if batches := batches_of(sides, found.metric):
         found = _by_samples(found, batches, _rate_unit(first))
     other = other_work(catalog, first.workload, first.scenario, *sides)

@@ -31,3 +31,22 @@ def with_omitted(result: StoredResult, catalog: Catalog) -> StoredResult:
         versus = versus.model_copy(update={"knobs": knobs_of(versus)})
     own = knobs_of(side_of(result))
     return result.model_copy(update={"knobs": own, "versus": versus})
+
+
+def without_lone_defaults(
+    sides: tuple[Side, Side], of: StoredResult, catalog: Catalog
+) -> tuple[Side, Side]:
+    """Return sides without defaults that cells omit and the other side's stack doesn't declare.
+
+    Nobody set these, and they tell nothing apart.
+    """
+
+    def told(side: Side, other: Side) -> Side:
+        omitted = catalog.omitted(of.workload, side.stack, of.scenario).items()
+        lone = {name for name, _ in side.knobs.items() & omitted} - other.knobs.keys()
+        return Side(
+            stack=side.stack, knobs={n: to for n, to in side.knobs.items() if n not in lone}
+        )
+
+    a, b = sides
+    return told(a, b), told(b, a)

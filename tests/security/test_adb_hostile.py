@@ -249,6 +249,27 @@ async def test_a_program_that_has_ended_is_not_waited_for(tmp_path: Path) -> Non
     assert (done.exit_code, done.stdout, done.stderr) == (7, b"out", b"late")
 
 
+async def test_what_still_holds_an_ended_program_s_output_is_ended_before_the_next(
+    tmp_path: Path,
+) -> None:
+    ordered: list[bytes] = []
+
+    def end(token: bytes) -> Iterator[bytes]:
+        return iter([packet(b"<%s=0>\n" % token), SILENCE])
+
+    def order(request: bytes) -> Iterator[bytes]:
+        ordered.append(request)
+        return iter([b"1\n"])
+
+    services: dict[bytes, Say] = {b"shell,v2": begun(end), b"shell:": order}
+    async with hostile_server(tmp_path, services) as server:
+        remote = server.remote()
+        await remote.run(("true",), 30)
+        assert ordered == []
+        await remote.run(("true",), 30)
+    assert len(ordered) == 1
+
+
 def in_packets(text: bytes) -> Callable[[bytes], Iterator[bytes]]:
     """Print a text and exit with 0, as a program does that has begun."""
 

@@ -206,6 +206,8 @@ class Programs:
         async with self.link.service(f"{'shell,v2,raw' if v2 else 'shell'}:{line}") as connection:
             if v2:
                 await converse_v2(connection, program.heard, program.stdin)
+                if program.heard.framing.exit_code is not None and program.heard.shell_exit is None:
+                    self._left.add(program.launch.token)  # what still holds its output
             else:
                 await converse_v1(connection, program.heard)
         if program.heard.exit_code is None:

@@ -53,9 +53,9 @@ def threads(seen: Seen) -> Claim | None:
         return None
     most = len(own) if isinstance(own, tuple) and own else cores
     quota = _quota(environment)
-    usable = min(cores, most, quota)
-    # `affinity` may be of one thread that OpenMP has bound.
-    if usable <= has <= min(max(cores, most), quota):
+    largest = min(max(cores, most), quota)  # `affinity` may be of one thread that OpenMP has bound
+    usable = largest if quota < has <= max(cores, most) else min(cores, most, quota)
+    if usable <= has <= largest:
         return None
     remedy = setting(f"run {usable} threads")
     if "threads" in seen.knobs:
@@ -67,7 +67,7 @@ def threads(seen: Seen) -> Claim | None:
     long = [i for i in found if _is_long_product(seen.parts[i])] if scales else []
     shares = whole(found, high=high) | whole(long, low=SCALES * high, high=high)
     there = f"logical processors {most}" if shared else f"cores {usable}"
-    there = f"CPU quota {quota}" if quota == usable < min(cores, most) else there
+    there = f"CPU quota {quota}" if usable == quota else there
     return Claim(Rule.THREADS, f"threads {has}, {there}", remedy, shares)
 
 

@@ -1064,11 +1064,14 @@ def test_evidence_of_threads_says_what_they_are_fewer_than(facts: Facts, told: s
     assert [one.evidence for one in found if one.rule is Rule.THREADS] == [told]
 
 
-def test_threads_beyond_a_quota_are_too_many() -> None:
-    found = advise(planted(Case(threads=16, facts={**LARGE, "cpu_quota": 4.0}))).advice
+@pytest.mark.parametrize(("threads", "quota"), [(16, 4), (32, 20)])
+def test_threads_beyond_a_quota_are_too_many(threads: int, quota: int) -> None:
+    """Up to it, those beyond the cores are as good as they are without one."""
+    facts = {**LARGE, "cpu_quota": float(quota)}
+    found = advise(planted(Case(threads=threads, facts=facts))).advice
     (one,) = (one for one in found if one.rule is Rule.THREADS)
-    assert one.evidence == "threads 16, CPU quota 4"
-    assert one.remedy == knob("threads", 4)
+    assert one.evidence == f"threads {threads}, CPU quota {quota}"
+    assert one.remedy == knob("threads", quota)
     assert one.low_s == 0.0
 
 

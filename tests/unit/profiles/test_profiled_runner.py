@@ -79,17 +79,36 @@ GLIBC, JEMALLOC = "glibc 2.36", "libjemalloc.so.2"
 async def test_beside_untuned_glibc_another_malloc_is_counted(
     profiled: Path, tmp_path: Path, malloc: str, other: str, told: OtherMalloc | None
 ) -> None:
-    mallocs = {"counters": (GLIBC, 160.0), "reallocated": (other, 200.0)}
+    own = JEMALLOC if malloc == "jemalloc" else GLIBC
+    mallocs = {"trace": (other, 200.0), "counters": (own, 160.0), "reallocated": (other, 200.0)}
     workers = Watching(profiled, mallocs=mallocs)
+    timed = builders.result().model_copy(update={"environment": {"malloc": own}})
     spec = spec_in(tmp_path)
     job = spec.job.model_copy(update={"knobs": {**spec.job.knobs, "malloc": malloc}})
     spec = spec.model_copy(update={"job": job})
-    result = await profiled_by(Timed(), workers, tmp_path).run(spec, lambda _: None)
+    result = await profiled_by(Timed(timed), workers, tmp_path).run(spec, lambda _: None)
     assert isinstance(result, Result), result
     assert result.profile
     assert result.profile.counters
     assert result.profile.counters.other_malloc == told
-    assert ("reallocated" in workers.parts) is (malloc == "glibc")
+    assert ("reallocated" in workers.parts) is (told is not None)
+
+
+async def test_a_profile_outlives_what_another_malloc_fails_by(
+    profiled: Path, tmp_path: Path
+) -> None:
+    mallocs = {"trace": (JEMALLOC, 200.0), "counters": (GLIBC, 160.0)}
+    workers = Watching(profiled, failing="reallocated", mallocs=mallocs)
+    timed = builders.result().model_copy(update={"environment": {"malloc": GLIBC}})
+    spec = spec_in(tmp_path)
+    job = spec.job.model_copy(update={"knobs": {**spec.job.knobs, "malloc": "glibc"}})
+    spec = spec.model_copy(update={"job": job})
+    result = await profiled_by(Timed(timed), workers, tmp_path).run(spec, lambda _: None)
+    assert isinstance(result, Result), result
+    assert result.profile
+    assert result.profile.counters
+    assert result.profile.counters.other_malloc is None
+    assert [n for n in result.profile.notes if "what another malloc takes was not counted" in n]
 
 
 @pytest.mark.parametrize(

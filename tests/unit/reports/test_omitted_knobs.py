@@ -8,10 +8,10 @@ from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import UserError
 from controller.contracts.records import StoredResult, SweepRecord
-from controller.contracts.sweep import PairedCandidate, Side, Sweep
+from controller.contracts.sweep import PairedCandidate, Side, Sweep, side_labels
 from controller.reports.comparison import Comparison
 from controller.reports.result_selection import Wanted
-from controller.reports.sides import sides_of, with_omitted
+from controller.reports.sides import sides_of, with_omitted, without_lone_defaults
 from controller.reports.stored_comparison import compare_stored
 from controller.reports.summary import summaries_of, summarise
 from controller.reports.views.sweep import SweepData, sweep_view
@@ -119,3 +119,20 @@ def test_both_sides_of_a_pair_have_what_their_cells_omit() -> None:
     a, b = sides_of(paired)
     assert a.knobs == {**b.knobs, "flush_denormals": False}
     assert "master_weights" in b.knobs
+
+
+@pytest.mark.parametrize("masters", [False, True])
+def test_a_side_is_not_named_by_a_default_that_only_its_stack_has(masters: bool) -> None:
+    """`torch` against `ipex`, which has no `master_weights`, was `torch:master_weights=false`."""
+    (one,) = measured(sweep_of())
+
+    def side(stack: str, **knobs: Scalar) -> Side:
+        whole = CATALOG.with_omitted(one.workload, stack, one.scenario, {"threads": 2, **knobs})
+        return Side(stack=stack, knobs=whole)
+
+    sides = side("torch", master_weights=masters), side("ipex")
+    told = without_lone_defaults(sides, one, CATALOG)
+    assert [each.knobs.get("master_weights") for each in told] == [masters or None, None]
+    assert [each.knobs["flush_denormals"] for each in told] == [False, False]
+    named = "torch:master_weights=true" if masters else "torch"
+    assert side_labels(*told) == (named, "ipex")
