@@ -51,7 +51,7 @@ def count(
     steps_wanted = min(int(knobs["steps"]), MOST_STEPS)
     kernel = SoftwareCounters()
     trainer.restart()
-    with trainer.timing():
+    with trainer.beside_speed(knobs), trainer.timing():
         kernel.start()
         steps = phases.marked(kernel.enter, lambda: _steps(trainer, steps_wanted, on_progress))
         kernel.stop()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.attempts.profiled import other_malloc
 from agents.backends.torch_eager.backend import TorchEager
 from agents.profiling.counting import count
 from agents.profiling.perf_stat import Perf, probe
@@ -57,6 +58,16 @@ def test_every_phase_is_counted_and_they_come_to_the_step(tmp_path: Path) -> Non
     assert found.steps == STEPS
     assert found.no_topdown == "perf is not installed"
     assert found.whole is None
+
+
+def test_the_machine_s_own_speed_is_known_beside_what_is_counted(tmp_path: Path) -> None:
+    """By which the same steps with another malloc are compared."""
+    given = (Workload(), TorchEager(KNOBS), KNOBS, tmp_path, lambda _: None, lambda: "no perf")
+    done = count(*given)
+    again = done.model_copy(update={"environment": {**done.environment, "malloc": "another"}})
+    found = other_malloc(done, again)
+    assert (found.malloc, found.speed) == ("another", 1.0)
+    assert found.seconds > 0
 
 
 def test_with_counters_each_phase_has_shares_and_so_has_the_step(tmp_path: Path) -> None:
