@@ -1,5 +1,7 @@
 # `make help` lists the targets; deploy/setup.sh says which variables `make setup` reads.
 .DEFAULT_GOAL := help
+# .deps/env is bash's: dash can't read how it quotes a path with other letters than ASCII's.
+SHELL := /bin/bash
 .PHONY: help setup demo test test-long bench kill-matrix audit dist check grafana-smoke grafana-panels profiles-under-load lock new-lock clean
 
 RUN := . .deps/env && .venv/bin

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import ray
 import ray.util
 from prometheus_client import CollectorRegistry
 
@@ -39,6 +40,7 @@ from agents.stacks.environments import stacks_folder
 from controller.contracts.device import Agent, Device, DeviceKind
 from controller.contracts.version import installed_version
 from controller.metrics.exporter import Exposition, address_of, listening, serve_metrics
+from controller.platform.restarting import RESTART_PAUSE_S, retried
 from controller.platform.terminal import make_visible
 from models.mobile.store import models_folder
 
@@ -89,10 +91,21 @@ class AgentActor:
         options: AgentOptions,
         connect: Callable[[], Awaitable[None]] | None = None,
         address: str | None = None,
+        restart_pause_s: float = RESTART_PAUSE_S,
     ) -> None:
         """connect: see RayLink. address: of this host's node; by default that of Ray in this
         process."""
         make_visible()
+        self._restarted, self._restart_pause_s = _is_restarted(), restart_pause_s
+        with retried("the agent", restarted=self._restarted, pause_s=restart_pause_s):
+            self._begin(options, connect, address)
+
+    def _begin(
+        self,
+        options: AgentOptions,
+        connect: Callable[[], Awaitable[None]] | None,
+        address: str | None,
+    ) -> None:
         loop = asyncio.get_running_loop()
         machine = options.machine
         exporter = listening(options.metrics_address)
@@ -178,13 +191,22 @@ class AgentActor:
         return Exposition(self._metrics.gauges(), CollectorRegistry())
 
     def _end(self, life: asyncio.Task[Any]) -> None:
-        # Before the first answer, `ready` raises the agent's error. Later nobody would notice it,
-        # and an actor that no longer serves would keep its leases; so end, and let Ray start
-        # another.
-        unheard = self._agent.answered.is_set() or life is not self._life
-        if unheard and not life.cancelled() and life.exception():
-            log.critical("the agent can't go on", exc_info=life.exception())
-            os._exit(1)
+        # Until the first answer of a first start, someone waits for `ready`, which raises the
+        # error. At any other time nobody would notice it, and an actor that no longer serves would
+        # keep its devices.
+        awaited = life is self._life and not (self._restarted or self._agent.answered.is_set())
+        if not awaited and not life.cancelled() and (error := life.exception()):
+            log.critical("the agent can't go on", exc_info=error)
+            # Whoever waits for `ready` is told in the pause; then Ray starts another.
+            asyncio.get_running_loop().call_later(self._restart_pause_s, os._exit, 1)
+
+
+def _is_restarted() -> bool:
+    """Return whether Ray has started this actor again; False in a process that is no actor."""
+    if not ray.is_initialized():  # to ask for its context would start a Ray
+        return False
+    context = ray.get_runtime_context()
+    return bool(context.get_actor_id() and context.was_current_actor_reconstructed)
 
 
 def _phones_of(

@@ -23,7 +23,7 @@ from agents.health.probing import Probing
 from agents.held_up import HeldUpAttempts
 from agents.host.disk import out_of_room
 from agents.host.provenance import with_provenance
-from agents.link import ControllerAway, ControllerFailed, ControllerLink, admitted
+from agents.link import TROUBLES, ControllerAway, ControllerFailed, ControllerLink, admitted
 from agents.metrics import AgentMetrics
 from agents.outbox import Outbox
 from controller.contracts.device import (
@@ -124,6 +124,8 @@ class HostAgent:
         """When to register again without a change, on the monotonic clock."""
         self._shortage = ""
         """Why the controller was told that there is no device, else ""."""
+        self._trouble = ""
+        """Why the controller could not answer last, else ""."""
         self._leaving = False
         self._left = False
         """Whether the controller knows that this agent takes no more runs."""
@@ -160,7 +162,7 @@ class HostAgent:
         if self.registered.is_set():
             try:
                 await self._register()
-            except (ControllerAway, StoreUnavailable, AgentRevoked) as trouble:
+            except (*TROUBLES, AgentRevoked) as trouble:
                 log.info("told at the next registration: %r", trouble)
 
     async def serve(self) -> None:
@@ -198,6 +200,7 @@ class HostAgent:
                 left = self._left  # an answer under way before that may still bring a run
                 question = self._question()
                 orders = await self._parts.link.exchange(question)
+                self._trouble = ""
                 self._probing.heard(question.probed)
                 if not self._obey(orders) and orders != Orders():
                     # Without a pause, the controller would repeat orders that are still being
@@ -205,9 +208,8 @@ class HostAgent:
                     await asyncio.sleep(self._parts.pauses.away_s)
                 if left and not self._running:
                     return True
-        except (ControllerAway, StoreUnavailable) as trouble:
-            log.info("the controller can't answer: %r", trouble)
-            await asyncio.sleep(self._parts.pauses.away_s)
+        except TROUBLES as trouble:
+            await self._outlast(trouble)
         except UnknownAgent as refusal:
             log.warning("registering again: %s", refusal)
         except AgentRevoked as refusal:
@@ -219,6 +221,19 @@ class HostAgent:
                 return True  # nothing runs here, and nobody waits for an answer
             await asyncio.sleep(self._parts.pauses.revoked_s)
         return False
+
+    async def _outlast(self, trouble: Exception) -> None:
+        """Wait before the controller is asked again; log, once as an error, what is no absence.
+
+        Before the first answer that is raised: whoever has started this agent is told.
+        """
+        absent, said = isinstance(trouble, ControllerAway | StoreUnavailable), repr(trouble)
+        if not (absent or self.answered.is_set()):
+            raise trouble
+        usual = absent or said == self._trouble
+        log.log(logging.INFO if usual else logging.ERROR, "the controller can't answer: %s", said)
+        self._trouble = said
+        await asyncio.sleep(self._parts.pauses.away_s)
 
     def _is_due(self) -> bool:
         """Return whether the agent should register again."""
@@ -399,7 +414,7 @@ class HostAgent:
             while following:
                 try:
                     await self._parts.link.progress(message(progress=following))
-                except (ControllerAway, StoreUnavailable, AgentRevoked):
+                except (*TROUBLES, AgentRevoked):
                     log.info("progress of %s not delivered", ref.run_id)
                 await asyncio.sleep(self._parts.pauses.progress_s)
                 following, self._untold[ref] = self._untold[ref], None

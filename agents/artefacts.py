@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import logging
 import os
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ SLICE_BYTES: Final = 2**21
 """Of a file that is hashed: a slice takes a few milliseconds, then a run that has begun is seen."""
 MOST_CHANGES: Final = 3
 """A file that has changed so often while it was sent is left out."""
+MOST_DAMAGED: Final = 3
+"""A file that has arrived damaged so often stays on this host: each time, all of it was sent."""
 LEFT_OUT_SAID: Final = 5
 """Files that are left out and that the log names."""
 
@@ -89,6 +92,8 @@ class ArtefactSender:
         self._pauses = pauses
         self._more = asyncio.Event()
         self._trouble = ""
+        self._damaged: defaultdict[AttemptRef, Counter[str]] = defaultdict(Counter)
+        """How often the files of attempts that are still to be sent have arrived damaged."""
         self.quiet = Quiet(pauses.settle_s)
 
     def put(self, ref: AttemptRef) -> None:
@@ -124,6 +129,7 @@ class ArtefactSender:
             return False
         if sent:
             self._runs.queue.drop(ref)
+            self._damaged.pop(ref, None)
         return sent
 
     async def _send_files(self, ref: AttemptRef) -> bool:
@@ -132,8 +138,10 @@ class ArtefactSender:
         found = await asyncio.to_thread(files_of, self._runs.of(ref), self._runs.limits)
         for line in found.left_out[:LEFT_OUT_SAID]:
             log.warning("run %s keeps a file on this host: %s", ref.run_id, line)
-        announced = {name: await self._announced(ref, name) for name in found.names}
-        return all([await self._send_file(ref, name, announced[name]) for name in found.names])
+        damaged = self._damaged[ref]
+        names = [name for name in found.names if damaged[name] < MOST_DAMAGED]
+        announced = {name: await self._announced(ref, name) for name in names}
+        return all([await self._send_file(ref, name, announced[name]) for name in names])
 
     async def _announced(self, ref: AttemptRef, name: str) -> Hashed | None:
         """Hash a file and tell the head of it, so that it is listed before it has come."""
@@ -150,6 +158,8 @@ class ArtefactSender:
             try:
                 known = known or await self._hashed(ref, name)
                 step = await self._send_content(known)
+                if step is Step.DAMAGED:
+                    return self._is_given_up(ref, name)
                 if step is not Step.REFUSED:
                     return step is Step.DONE
                 again = await self._hashed(ref, name)
@@ -164,6 +174,15 @@ class ArtefactSender:
                 known = again
         log.warning("%s of run %s changes while it is sent", ascii(name), ref.run_id)
         return False
+
+    def _is_given_up(self, ref: AttemptRef, name: str) -> bool:
+        """Count that a file has arrived damaged; return whether that was once too often."""
+        self._damaged[ref][name] += 1
+        if self._damaged[ref][name] < MOST_DAMAGED:
+            return False
+        said = "%s of run %s stays on this host: it has arrived damaged %d times"
+        log.error(said, ascii(name), ref.run_id, MOST_DAMAGED)
+        return True
 
     async def _hashed(self, ref: AttemptRef, name: str) -> Hashed:
         """Return a file as it is now; raises OSError, FileChanged."""
@@ -184,7 +203,7 @@ class ArtefactSender:
         return Hashed(file, state)
 
     async def _send_content(self, known: Hashed) -> Step:
-        """Send what the head lacks of a file; return DONE, REFUSED or STALLED.
+        """Send what the head lacks of a file; return DONE, REFUSED, DAMAGED or STALLED.
 
         Raises OSError, FileChanged.
         """

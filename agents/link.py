@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from controller.contracts.artefacts import ArtefactFile, ArtefactPart, ArtefactReceipt
 from controller.contracts.device import Admission, Registration
-from controller.contracts.errors import BenchfarmError, SharedMachineId
+from controller.contracts.errors import (
+    BenchfarmError,
+    SharedMachineId,
+    StoreConflict,
+    StoreUnavailable,
+)
 from controller.contracts.wire import Exchange, Orders, Report, RunProgress
 
 log = logging.getLogger(__name__)
@@ -23,9 +28,12 @@ class ControllerFailed(Exception):
     """The controller was asked, and failed to answer in a way that nobody has foreseen."""
 
 
+TROUBLES: Final = (ControllerAway, ControllerFailed, StoreUnavailable, StoreConflict)
+"""Errors of the controller, not of what an agent asks: it asks again, and its runs go on."""
+
+
 class ControllerLink(Protocol):
-    """Requests of an agent to the controller; every call may raise ControllerAway and
-    ControllerFailed."""
+    """Requests of an agent to the controller; every call may raise TROUBLES and AgentRevoked."""
 
     async def register(self, registration: Registration) -> Admission:
         """Register the agent and its devices; called at the start and when devices have changed.
@@ -41,7 +49,10 @@ class ControllerLink(Protocol):
         ...
 
     async def report(self, report: Report) -> None:
-        """Hand in an outcome; called until it returns. Raises UnknownAttempt."""
+        """Hand in an outcome; called until it returns.
+
+        Raises UnknownAttempt, PartnersAwaited; StoreConflict: another outcome is stored.
+        """
         ...
 
     async def progress(self, progress: RunProgress) -> None:
@@ -51,7 +62,7 @@ class ControllerLink(Protocol):
     async def offer_artefact(self, file: ArtefactFile) -> ArtefactReceipt:
         """Tell of a file and return what the head has of it; called before it is sent.
 
-        Raises UnknownAttempt, StoreUnavailable.
+        Raises UnknownAttempt.
         """
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import ray
 from ray.exceptions import RayError, RayTaskError
@@ -13,9 +13,18 @@ from ray.exceptions import RayError, RayTaskError
 from agents.link import ControllerAway, ControllerFailed
 from controller.contracts.artefacts import ArtefactFile, ArtefactPart, ArtefactReceipt
 from controller.contracts.device import Admission, Registration
-from controller.contracts.errors import BenchfarmError
+from controller.contracts.errors import (
+    AgentRefused,
+    PartnersAwaited,
+    StoreConflict,
+    StoreUnavailable,
+    UnknownAttempt,
+)
 from controller.contracts.ray_names import CONTROLLER, NAMESPACE
 from controller.contracts.wire import Exchange, Orders, Report, RunProgress
+
+FORESEEN: Final = (AgentRefused, UnknownAttempt, PartnersAwaited, StoreUnavailable, StoreConflict)
+"""The errors that ControllerLink names; any other of the controller is a failure to answer."""
 
 
 class RayLink:
@@ -63,7 +72,7 @@ class RayLink:
                 self._connect = None
             return await getattr(await self._controller(), method).remote(*arguments)
         except RayTaskError as error:
-            if isinstance(error.cause, BenchfarmError):
+            if isinstance(error.cause, FORESEEN):
                 raise error.cause from None
             cause = error.cause or error
             raise ControllerFailed(f"{type(cause).__name__}: {cause}") from error

@@ -24,6 +24,8 @@ class Step(StrEnum):
     """Ask again later: a run measures on the head's host."""
     DONE = "done"
     REFUSED = "refused"
+    DAMAGED = "damaged"
+    """It is refused, but may be sent anew: what had arrived was damaged at the head."""
     STALLED = "stalled"
     """Parts are damaged on the way, or the head loses them."""
 
@@ -41,7 +43,7 @@ def next_step(sending: Sending, receipt: ArtefactReceipt) -> tuple[Sending, Step
     if receipt.whole:
         return sending, Step.DONE
     if receipt.refused:
-        return sending, Step.REFUSED
+        return sending, Step.DAMAGED if receipt.damaged else Step.REFUSED
     if receipt.later_s > 0:
         return sending, Step.WAIT
     if receipt.held > sending.held:

@@ -72,6 +72,8 @@ class InMemoryOrder(Optimizer):
             view.grad = None if gradient is None else gradient.permute(order).contiguous()
         self._fused.param_groups[0]["lr"] = self.param_groups[0]["lr"]
         self._fused.step()
+        for _, view, _ in self._views:
+            view.grad = None  # else it would outlive `zero_grad`, until the next step
 
 
 class FusedAdam(InMemoryOrder):
@@ -142,6 +144,8 @@ class FusedLamb(Optimizer):
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     _move(parameter, self._directions[parameter], -group["lr"])
+        for direction in self._directions.values():
+            direction.grad = None  # as above
 
 
 def _move(parameter: Tensor, direction: Tensor, learning_rate: float) -> None:

@@ -140,7 +140,7 @@ def _with_energy(
     """Return a result with the meter's energy in place of any other."""
     timed = timed_of(result, spec)
     if timed is None:
-        return result
+        return _with_none(result)
     told = by_meter(log, timed, clocks, rest)
     metrics = {n: m for n, m in result.metrics.items() if n not in METRICS}
     facts = {n: value for n, value in result.environment.items() if n not in FACTS}
@@ -149,6 +149,20 @@ def _with_energy(
             "metrics": {**metrics, **told.metrics},
             "environment": {**facts, **told.facts},
             "artefacts": {**result.artefacts, SOURCE: _kept(log, Path(spec.artefact_dir))},
+        }
+    )
+
+
+def _with_none(result: Result) -> Result:
+    """Return a result without the energy that another source than the meter told, and say why."""
+    if METRICS.isdisjoint(result.metrics):
+        return result
+    facts = {n: value for n, value in result.environment.items() if n not in FACTS}
+    why = f"{SOURCE}: when it measured is not known"
+    return result.model_copy(
+        update={
+            "metrics": {n: m for n, m in result.metrics.items() if n not in METRICS},
+            "environment": {**facts, "energy_unknown": why},
         }
     )
 

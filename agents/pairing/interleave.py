@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Protocol
@@ -15,6 +15,8 @@ from controller.stats.pairs import PairedRatio, enough, ratio_of_pairs
 BATCH_S = 1.0
 """Length of a batch of short steps: long compared with switching sides, short compared with the
 drift that a pair cancels."""
+MOST_UNCOUNTED = 2
+"""Steps of a batch that are not counted, at most; more only where data is loaded ahead."""
 MAX_STEPS = 199
 MAX_PAIRS = 500
 """Both bound the stored data: a comparison has at most 200,000 samples."""
@@ -38,7 +40,7 @@ class Plan:
     width: float
     """Stop when the interval is narrower than this fraction of the ratio."""
     time_limit_s: float
-    """Begin no further pair that would end after so many seconds, judged by the last one."""
+    """Begin no further pair that would end after so many seconds, see `next_pair_s`."""
     seed: str
     """Seed of the random order within pairs."""
     batch_s: float | None = BATCH_S
@@ -52,12 +54,8 @@ class ComparisonState:
     pairs: tuple[Pair, ...]
     ratio: PairedRatio
     elapsed_s: float
-
-    @property
-    def last_pair_s(self) -> float:
-        """Seconds that the last pair took."""
-        before = self.pairs[-2].ended_s if len(self.pairs) > 1 else None
-        return self.elapsed_s - (before or 0.0)
+    next_pair_s: float
+    """Seconds that a further pair would take, about."""
 
 
 async def interleave(
@@ -79,19 +77,41 @@ async def interleave(
         pair = await _pair(a, b, steps, a_first=coin.random() < 0.5)
         elapsed = clock() - started
         pairs.append(pair.model_copy(update={"ended_s": elapsed}))
-        state = ComparisonState(tuple(pairs), ratio_of_pairs(pairs), elapsed)
+        if plan.batch_s is None:
+            next_s = last_pair_s(pairs)
+        else:
+            steps = next_steps(pairs[-1], plan.batch_s)
+            next_s = next_pair_s(pairs, steps)
+        state = ComparisonState(tuple(pairs), ratio_of_pairs(pairs), elapsed, next_s)
         tell(state)
         if is_over(state, plan):
             return state
-        if plan.batch_s is not None:
-            steps = next_steps(pairs[-1], plan.batch_s)
 
 
 def is_over(state: ComparisonState, plan: Plan) -> bool:
     """Whether the interval is narrow enough, or no further pair fits into time and patience."""
-    if state.elapsed_s + state.last_pair_s > plan.time_limit_s or len(state.pairs) >= MAX_PAIRS:
+    if state.elapsed_s + state.next_pair_s > plan.time_limit_s or len(state.pairs) >= MAX_PAIRS:
         return True
     return enough(state.ratio, plan.width)
+
+
+def last_pair_s(pairs: Sequence[Pair]) -> float:
+    """Return the seconds that the last of some pairs took."""
+    ends = [pair.ended_s or 0.0 for pair in pairs[-2:]]
+    return ends[-1] - (ends[0] if len(ends) > 1 else 0.0)
+
+
+def next_pair_s(pairs: Sequence[Pair], steps: int) -> float:
+    """Return about how long the next pair takes whose batches are some steps: as long as the last.
+
+    The first pair is one counted step of each side, and may contain all that the sides compile, in
+    steps that are not counted. So after it, its samples tell, with two uncounted steps a side.
+    """
+    last_s = last_pair_s(pairs)
+    if len(pairs) > 1:
+        return last_s
+    step_s = median(pairs[0].a) + median(pairs[0].b)
+    return min(last_s + (steps - 1) * step_s, (steps + MOST_UNCOUNTED) * step_s)
 
 
 def next_steps(pair: Pair, batch_s: float) -> int:

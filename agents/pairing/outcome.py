@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import Final
 
-from agents.pairing.interleave import BATCH_S, ComparisonState
+from agents.pairing.interleave import ComparisonState
 from controller.contracts.pair import Pair
 from controller.contracts.result import Environment, Measurement, Result, Validity, worst
 from controller.contracts.units import Unit
@@ -146,6 +146,4 @@ def _too_few(state: ComparisonState, setup_s: float) -> list[str]:
 
 def time_needed_s(state: ComparisonState, setup_s: float) -> float:
     """Return about how long the fewest pairs of an interval would have taken, set-up included."""
-    # The first pair is one step of each side; the others are batches.
-    pair_s = state.last_pair_s if len(state.pairs) > 1 else max(state.last_pair_s, 2 * BATCH_S)
-    return setup_s + state.elapsed_s + (MIN_PAIRS - state.ratio.pairs) * pair_s
+    return setup_s + state.elapsed_s + (MIN_PAIRS - state.ratio.pairs) * state.next_pair_s

@@ -16,7 +16,13 @@ from agents.phones.recovery.policy import PROBES, Remedy, Step, next_step
 from agents.phones.recovery.power_cycle import PowerCycle
 from agents.phones.recovery.unavailable import BROKEN, UnavailablePhones
 from agents.phones.registry import Phone, PhoneRegistry
-from agents.phones.status_file import StatusFiles, in_the_way, route_status, unusable
+from agents.phones.status_file import (
+    StatusFiles,
+    in_the_way,
+    not_taken_in,
+    route_status,
+    unusable,
+)
 from agents.remotes.adb.addresses import Address
 from agents.remotes.adb.connections import Route, is_tcp, let_go_of, recover
 from agents.remotes.adb.facts import read_device
@@ -52,7 +58,8 @@ class Pauses:
     """How long is waited before something is tried again, in seconds."""
 
     server_s: float = 10.0
-    """Between attempts to start an adb server: what it lacks may be installed meanwhile."""
+    """Between attempts at what this host can't do, such as to start an adb server: what it lacks
+    may be installed meanwhile."""
     first_s: float = 1.0
     """After the first failure to reach a phone; doubled after each other."""
 
@@ -221,7 +228,7 @@ class Phones:
         failed = list(self._used[link.route])
         remedy: Remedy | None = Remedy.RECONNECT
         while remedy:
-            fault = await self._try_to_greet(link)
+            fault = await self._greet_when_host_can(link)
             if fault is None:
                 break
             failed.append(remedy)
@@ -270,6 +277,15 @@ class Phones:
         log.error("%s", error)
         self._refused[route] = error
         self._publish()
+
+    async def _greet_when_host_can(self, link: Link) -> RemoteFault | None:
+        """Try to greet a phone; tries again while the fault is this host's, such as a full disk."""
+        while True:
+            try:
+                return await self._try_to_greet(link)
+            except OSError as error:
+                self._refuse(link.route, not_taken_in(link.serial, self._folder, error))
+                await asyncio.sleep(self._pauses.server_s)
 
     async def _try_to_greet(self, link: Link) -> RemoteFault | None:
         """Connect to a phone, identify it, and take it in or refuse it; return a fault, if any."""

@@ -66,3 +66,13 @@ def unusable(serial: str, fault: RemoteFault) -> PhoneUnavailable:
     """Return the error for a phone that could not be taken in."""
     remedy = REMEDIES.get(fault.kind, "Check that it answers, then connect it again.")
     return PhoneUnavailable(f"use phone {serial}", fault.message, remedy)
+
+
+def not_taken_in(serial: str, folder: Path, error: OSError) -> PhoneUnavailable:
+    """Return the error for a phone that this host could not take in.
+
+    folder: the agent's, which has the locks of its phones.
+    """
+    seen = f"this host can't lock it: {error}"
+    remedy = f"Make {folder} writable, with space on its disk; it is then tried again by itself."
+    return PhoneUnavailable(f"use phone {serial}", seen, remedy)

@@ -270,7 +270,7 @@ def judged(reasons: Iterable[str], curves: Curves, environment: Environment) -> 
     apart, losses = curves.apart, tuple(filter(math.isfinite, curves.losses))
     metrics = {}
     if apart:
-        metrics["loss_deviation"] = Measurement(value=fmean(apart), unit=Unit.LOSS, samples=apart)
+        metrics["loss_deviation"] = Measurement(value=fmean(apart), unit=Unit.LOSS)
         metrics["loss"] = Measurement(value=losses[-1], unit=Unit.LOSS, samples=losses)
     return Result(
         validity=Validity.INVALID if wrong else Validity.VALID,

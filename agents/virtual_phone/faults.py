@@ -53,7 +53,8 @@ class Disconnect(Contract):
     stay_offline: bool = False
     """Afterwards the phone is offline until the faults are set again."""
     away_s: Annotated[float, Field(ge=0, le=600)] = 0.0
-    """Afterwards it is offline for this many seconds, as during a restart of the daemon."""
+    """Afterwards it is offline for this many seconds, as during a restart of the daemon, which
+    ends all commands."""
     silent: bool = False
     """The connection breaks silently, as when a phone leaves its network: it stays open without
     data, commands go on, and a new connection is served."""
@@ -140,7 +141,12 @@ class Link:
     @property
     def offline(self) -> bool:
         """Whether new connections are closed at once."""
-        return self._offline or time.monotonic() < self._back_at
+        return self._offline or self.restarting
+
+    @property
+    def restarting(self) -> bool:
+        """Whether the daemon counts as being restarted."""
+        return time.monotonic() < self._back_at
 
     def set(self, faults: Sequence[Fault]) -> None:
         """Apply these faults from now on; a Disconnect starts to count."""
@@ -189,6 +195,11 @@ class Plug:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._silent = False
+
+    @property
+    def restarting(self) -> bool:
+        """See Link.restarting."""
+        return self._link.restarting
 
     async def carry(self, payload_bytes: int) -> None:
         """See Link.carry; after a silent cut, it never returns."""

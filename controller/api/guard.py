@@ -59,7 +59,7 @@ class Guard:
                 return await turned_away(request, said) if wait.stranger else said
             except (UserError, StoreUnavailable) as error:
                 if isinstance(error, StoreUnavailable | HomeUnusable):
-                    self._log.error("the store cannot be read: %s", error)
+                    self._log.error("the head's files cannot be read: %s", error)
                 return self._refused(request, problem_of(error))
             except web.HTTPException as error:
                 return self._refusal(request, *problem_of_aiohttp(request, error))

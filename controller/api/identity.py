@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass, field
 from typing import Final
 
 from controller.api.problems import Unauthenticated
-from controller.contracts.errors import NotAllowed, UserError
+from controller.contracts.errors import HomeUnusable, NotAllowed, UserError
 from controller.contracts.records import ADMIN, Scope
 from controller.runtime.access import bearer, digest_of, holder, is_secret
 from controller.runtime.home import Home
@@ -29,22 +30,21 @@ class Caller:
 def caller_of(authorization: str, store: StoreReader, home: Home) -> Caller:
     """Return who a request is from; the store is read, so what was revoked is so at once.
 
-    Raises Unauthenticated.
+    Raises Unauthenticated, HomeUnusable.
     """
     given = bearer(authorization)
     if given is None:
         raise _nobody("the request has no token")
+    if token := holder(given, store.tokens()):
+        return Caller(token.name, token.scope, given)
     own = _own_token(home)
     if own and is_secret(given, digest_of(own)):
         return Caller(ADMIN, Scope.ADMINISTRATOR, given)
-    token = holder(given, store.tokens())
-    if token is None:
-        raise _nobody("its token is not valid")
-    return Caller(token.name, token.scope, given)
+    raise _nobody("its token is not valid")
 
 
 def known_digests(store: StoreReader, home: Home) -> frozenset[str]:
-    """Return the digests of all tokens that are valid now."""
+    """Return the digests of all tokens that are valid now; raises HomeUnusable."""
     own = _own_token(home)
     tokens = (token.digest for token in store.tokens() if token.revoked_at is None)
     return frozenset([*tokens, *([digest_of(own)] if own else [])])
@@ -58,10 +58,16 @@ def require(caller: Caller, needed: Scope, tried: str) -> None:
 
 
 def _own_token(home: Home) -> str:
-    """Return the farm's own token; empty if there is none that can be trusted."""
+    """Return the farm's own token; empty if there is none that can be trusted.
+
+    Raises HomeUnusable if its file can't be read now: whether a token is that one isn't known.
+    """
     try:
         return home.read_token(home.api_token)
-    except UserError:
+    except UserError as error:
+        why = error.__cause__
+        if isinstance(why, OSError) and why.errno not in (errno.ENOENT, errno.ELOOP):  # no link
+            raise HomeUnusable(error.tried, error.seen, error.remedy) from error
         return ""
 
 

@@ -8,10 +8,11 @@ from typing import Annotated, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from controller.api.problems import InvalidRequest
+from controller.api.problems import InvalidRequest, own_fault
 from controller.contracts.base import Contract, Scalar
+from controller.contracts.catalog import load_catalog
 from controller.contracts.device import DeviceKind, DeviceState
-from controller.contracts.outcome_filter import CellFilter, OutcomeFilter
+from controller.contracts.outcome_filter import CellFilter, OutcomeFilter, nothing_omitted
 from controller.contracts.result import Validity
 from controller.contracts.run import RunState
 from controller.contracts.wording import faults_of
@@ -105,8 +106,14 @@ class OutcomeConditions(NoQuery):
     )
 
     def wanted(self, validity: Validity | None = None) -> OutcomeFilter:
-        """Return the filter; raises InvalidRequest for knobs that are no JSON object."""
-        cell = CellFilter(self.workload, self.scenario, self.stack, _knobs(self.knobs))
+        """Return the filter; blocks, for it reads the catalogue if knobs are asked for.
+
+        Raises InvalidRequest for knobs that are no JSON object, HomeUnusable.
+        """
+        knobs = _knobs(self.knobs)
+        with own_fault():
+            omitted = load_catalog().omitted if knobs else nothing_omitted
+        cell = CellFilter(self.workload, self.scenario, self.stack, knobs, omitted)
         return OutcomeFilter(
             cell=cell,
             sweep_id=self.sweep,

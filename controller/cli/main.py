@@ -23,6 +23,8 @@ from controller.platform.terminal import (
     say,
 )
 
+ENCODING: Final = "PYTHONIOENCODING"
+"""Variable by which a user sets the encoding of Python's streams, whatever else does."""
 COMPLETE: Final = "_BENCHFARM_COMPLETE"
 """Variable by which a shell's completion script asks for completions, as typer names it."""
 
@@ -114,9 +116,12 @@ def _require_text(arguments: Sequence[str]) -> None:
 
 
 def _in_utf8() -> None:
-    """Begin again where the locale has another encoding: it can't write all that files hold."""
-    if sys.getfilesystemencoding() != "utf-8":
-        os.execve(PYTHON, this_program(), {**os.environ, **PYTHON_MODES})
+    """Begin again where locale or environment have another encoding: it can't write all that files
+    hold."""
+    asked = os.environ.get(ENCODING, "").partition(":")[0].lower()
+    if sys.getfilesystemencoding() != "utf-8" or asked not in ("", "utf-8", "utf8"):
+        environ = {name: value for name, value in os.environ.items() if name != ENCODING}
+        os.execve(PYTHON, this_program(), {**environ, **PYTHON_MODES})
 
 
 def main() -> None:

@@ -11,9 +11,9 @@ import typer
 
 from controller.cli.common import parse_seconds
 from controller.cli.comparison_options import knobs_of
-from controller.contracts.catalog import Catalog
+from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.errors import NotFound, UserError
-from controller.contracts.outcome_filter import CellFilter, OutcomeFilter
+from controller.contracts.outcome_filter import CellFilter, OutcomeFilter, nothing_omitted
 from controller.contracts.result import Validity
 from controller.contracts.spelling import did_you_mean
 from controller.platform.terminal import LONGEST
@@ -65,7 +65,8 @@ def filter_of(
     if begin is not None and end is not None and begin >= end:
         tried = f"use --since {since!r} with --until {until!r}"
         raise UserError(tried, "it is not earlier", "Let --since be the earlier one.")
-    cell = CellFilter(workload, scenario, stack, knobs_of(knob or ()))
+    omitted = load_catalog().omitted if knob else nothing_omitted
+    cell = CellFilter(workload, scenario, stack, knobs_of(knob or ()), omitted)
     return OutcomeFilter(
         cell=cell,
         tags=frozenset(tag or ()),

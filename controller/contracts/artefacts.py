@@ -84,6 +84,9 @@ class ArtefactReceipt(Contract):
     """Whether all of it has come, from whichever agent."""
     refused: str = ""
     """Why the head doesn't take this file."""
+    damaged: bool = False
+    """Whether it is refused because of what has come of it, which is thrown away; it may be sent
+    anew."""
     later_s: float = Field(default=0.0, ge=0.0, le=3600.0)
     """Seconds after which to ask again, since a run measures on the head's host."""
 

@@ -20,6 +20,7 @@ VALUE: Final = "value"
 MODEL: Final = "model"
 OUTPUT: Final = "output"
 FILES: Final = "files"
+NUMERICS: Final = "numerics"
 STDOUT: Final = "stdout"
 STDERR: Final = "stderr"
 _PLACE: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.:-]*)\}")
@@ -128,8 +129,8 @@ class Command(Contract):
     files: dict[Name, CommandFile] = {}
     arguments: Annotated[tuple[str | When, ...], Field(min_length=1)]
     """The program, then its arguments. `{KNOB}`, `{file:NAME}`, `{files}` (the folder of all
-    files), `{model}` (the workload's model) and `{output}` (a folder that is fetched after the run)
-    are replaced. No shell reads the result."""
+    files), `{model}` (the workload's model), beside it `{numerics}` (its number format), and
+    `{output}` (a folder that is fetched after the run) are replaced. No shell reads the result."""
     environment: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = {}
     timeout_s: PositiveFloat
     """Time limit in seconds; the run's deadline applies if it is sooner."""
@@ -191,9 +192,14 @@ class Command(Contract):
         return MODEL in self.places
 
     def knobs_named(self) -> frozenset[str]:
-        """Return the knobs that its templates name."""
-        own = {name for name in self.places if not name.startswith(_FILE)} - {MODEL, OUTPUT, FILES}
-        return frozenset(own | {a.when for a in self.arguments if isinstance(a, When)})
+        """Return the stack's own knobs that its templates name.
+
+        The one that chooses a model is the workload's, where the command takes that model.
+        """
+        named = {name for name in self.places if not name.startswith(_FILE)}
+        named |= {a.when for a in self.arguments if isinstance(a, When)}
+        given = {MODEL, OUTPUT, FILES, NUMERICS} if self.takes_model else {MODEL, OUTPUT, FILES}
+        return frozenset(named - given)
 
     def needed(self, knobs: Mapping[str, Scalar]) -> dict[str, CommandFile]:
         """Return the files that a run needs: all but those named only by arguments that are left

@@ -311,6 +311,8 @@ class ScenarioManifest(Contract):
     title: str
     metric: str
     """The metric that ranks results of this scenario."""
+    compares_speed: bool = True
+    """Whether a better value of it makes a device or a cell better; else no ratio is shown."""
     workloads: tuple[str, ...] = ()
     """Workloads that it drives besides those whose manifests name it."""
     module: str | None = None

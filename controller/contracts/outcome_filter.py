@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,6 +10,14 @@ from controller.contracts.base import Scalar
 from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
 from controller.contracts.result import Validity
 from controller.contracts.sweep import PairedCandidate, Side
+
+Omitted = Callable[[str, str, str], Mapping[str, Scalar]]
+"""Workload, stack and scenario → knobs that such cells may lack, with the value that this means."""
+
+
+def nothing_omitted(workload: str, stack: str, scenario: str) -> Mapping[str, Scalar]:
+    """Return no knob: cells have all of theirs."""
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +29,8 @@ class CellFilter:
     stack: str | None = None
     knobs: Mapping[str, Scalar] = field(default_factory=dict)
     """Stack and knobs are those of one side of a paired comparison, whichever it is."""
+    omitted: Omitted = field(default=nothing_omitted, compare=False)
+    """See Catalog.omitted; asked only where a cell lacks a knob."""
 
     @property
     def keeps_all(self) -> bool:
@@ -34,13 +44,17 @@ class CellFilter:
         return (
             self.workload in (None, workload)
             and self.scenario in (None, scenario)
-            and any(self._keeps_side(one) for one in (side, versus) if one)
+            and any(self._keeps_side(workload, scenario, one) for one in (side, versus) if one)
         )
 
-    def _keeps_side(self, side: Side) -> bool:
-        return self.stack in (None, side.stack) and all(
-            name in side.knobs and _same(side.knobs[name], value)
-            for name, value in self.knobs.items()
+    def _keeps_side(self, workload: str, scenario: str, side: Side) -> bool:
+        if self.stack not in (None, side.stack):
+            return False
+        knobs: Mapping[str, Scalar] = side.knobs
+        if not self.knobs.keys() <= knobs.keys():
+            knobs = {**self.omitted(workload, side.stack, scenario), **knobs}
+        return all(
+            name in knobs and _same(knobs[name], value) for name, value in self.knobs.items()
         )
 
 

@@ -84,6 +84,9 @@ class ProfileSummary(Contract):
     load_s: NotNegative | None = None
     """Loading a batch, where that is no part of the timed step; as watched."""
     onednn_s: NotNegative | None = None
+    onednn_median: NotNegative | None = None
+    """Of the watched steps, the median one's time in primitives over the mean one's; None of
+    imported files and earlier releases."""
     matched: float | None = None
     """Share of the primitives' time that is matched to an op and a module."""
     efficiency: float | None = None

@@ -189,6 +189,11 @@ def precision_of(knobs: Mapping[str, Scalar]) -> str | None:
     return next((str(knobs[name]) for name in PRECISION_KNOBS if name in knobs), None)
 
 
+def scores_only(knobs: Mapping[str, Scalar]) -> bool:
+    """Return whether a cell measures an accuracy alone, and no speed that would rank it."""
+    return knobs.get("mode") == "accuracy"
+
+
 class StoredFailure(OutcomeOrigin):
     """A failure with its origin; the format of `results list --failures --json`."""
 

@@ -206,9 +206,9 @@ def _profiles(results: Results) -> Iterator[Gauge]:
 def _comparison(
     results: Results, devices: Mapping[str, Device], catalog: Catalog
 ) -> Iterator[Gauge]:
-    valid = [key for key, it in results.items() if it.valid]
-    yield Gauge(names.BASELINE_DEVICE, ((key, 1) for key in baseline_devices(valid, devices)))
-    yield Gauge(names.BASELINE_STACK, ((key, 1) for key in baseline_stacks(valid, catalog.stacks)))
+    ranked = [key for key, it in results.items() if it.repeats]
+    yield Gauge(names.BASELINE_DEVICE, ((key, 1) for key in baseline_devices(ranked, devices)))
+    yield Gauge(names.BASELINE_STACK, ((key, 1) for key in baseline_stacks(ranked, catalog.stacks)))
     yield Gauge(names.RANKING, _directions(results, catalog).items())
 
 
@@ -217,7 +217,8 @@ def _directions(results: Results, catalog: Catalog) -> dict[tuple[str, str], flo
     directions: dict[tuple[str, str], float] = {}
     for key, it in results.items():
         scenario = catalog.scenarios.get(key.scenario)
-        measured = it.latest.metrics.get(scenario.metric) if scenario and it.latest else None
+        newest = it.valid or it.latest
+        measured = newest.metrics.get(scenario.metric) if scenario and newest else None
         if scenario and measured:
             better = -1.0 if measured.unit.lower_is_better else 1.0
             directions[scenario.name, scenario.metric] = better

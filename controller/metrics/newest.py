@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import NamedTuple, Self
@@ -58,19 +58,18 @@ class Newest:
     latest: NewestResult | None = None
     """VALID or not, but not of a profiled run."""
     valid: NewestResult | None = None
+    """The newest with the metric that ranks the scenario; without one, the newest."""
     repeats: tuple[Repeat, ...] = ()
-    """`valid` and the other VALID runs of its cell and sweep, by age."""
+    """The VALID runs of its cell and sweep, by age, with the metric that ranks the scenario."""
+    checked: tuple[Repeat, ...] = ()
+    """Those of the newest VALID result without that metric, such as an accuracy run."""
     profiled: NewestResult | None = None
     """VALID, of a profiled run, with a profile."""
 
     @property
     def medians(self) -> Mapping[str, float]:
-        """Metric → median of the values that the repeats report."""
-        told = {name for repeat in self.repeats for name in repeat.values}
-        return {
-            name: median(r.values[name] for r in self.repeats if name in r.values)
-            for name in sorted(told)
-        }
+        """Metric → median of the values that the repeats report, else those without a rank."""
+        return {**_medians(self.checked), **_medians(self.repeats)}
 
     @property
     def ranked(self) -> MedianOfRuns | None:
@@ -83,9 +82,19 @@ class Newest:
         valid = result.validity is Validity.VALID
         if result.profiled:
             return replace(self, profiled=result) if valid and result.profile else self
-        if valid:
+        if valid and result.ranked:
             return replace(self, latest=result, valid=result, repeats=repeats)
+        if valid:
+            known = self.valid if self.repeats else result
+            return replace(self, latest=result, valid=known, checked=repeats)
         return replace(self, latest=result)
+
+
+def _medians(repeats: Sequence[Repeat]) -> dict[str, float]:
+    told = {name for repeat in repeats for name in repeat.values}
+    return {
+        name: median(r.values[name] for r in repeats if name in r.values) for name in sorted(told)
+    }
 
 
 class NewestResults:

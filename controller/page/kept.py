@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,7 +55,8 @@ class _Making:
 class Kept:
     """Values by what they are of; each is made by one thread at a time.
 
-    shared_rest: whether the rest of each is as many times as long as all kept ones took together.
+    shared_rest: whether each rests as many times longer as values are kept, so that all together
+    take no greater share of a core than one alone would. What is cheap to make still rests briefly.
     """
 
     def __init__(
@@ -114,8 +115,8 @@ class Kept:
             return None
 
     def _rest_s(self, one: _Made) -> float:
-        counted: Iterable[_Made] = self._values.values() if self._shared_rest else (one,)
-        return one.rest * sum(each.took_s for each in counted)
+        sharing = len(self._values) if self._shared_rest else 1
+        return one.rest * one.took_s * sharing
 
     @contextmanager
     def _alone(self, of: Hashable) -> Iterator[None]:

@@ -51,6 +51,8 @@ class Attribution:
 
     steps: list[float] = field(default_factory=list)
     """Seconds of each step; of the whole trace if it doesn't mark steps."""
+    primitives_s: list[float] = field(default_factory=list)
+    """Seconds of each step's primitives, if the trace marks steps."""
     kernels: dict[Place, Spent] = field(default_factory=dict)
     """A place without an op is time outside all ops."""
     primitives: dict[tuple[Place, str], Spent] = field(default_factory=dict)
@@ -161,6 +163,7 @@ class _Folding:
         if event.name.startswith(STEP):
             self._step, frame.in_step, frame.depth = frame, True, 0
             self.result.step_starts_s.append(event.start_s)
+            self.result.primitives_s.append(0.0)
             self._recorder.begin_step(frame)
         elif frame.in_step:
             self._recorder.take(frame)
@@ -210,6 +213,7 @@ class _Folding:
             return
         spent = self.result.primitives.setdefault((place, event.name), Spent())
         _add(spent, event.seconds, event.seconds)
+        self.result.primitives_s[-1] += event.seconds
 
     def _place(self, event: Event, parent: Place) -> Place:
         """Return the place of an event inside `parent`."""

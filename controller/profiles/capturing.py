@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean, median
 from typing import BinaryIO
 
 from controller.contracts.profile import ProfileSummary
@@ -63,6 +64,7 @@ def profile_of(captured: Captured) -> Profile:
         op_threads=found.threads,
         explained=found.explained,
         load_s=found.load_s / count or None,
+        onednn_median=_median_over_mean(found.primitives_s),
         libraries=tuple(facts.libraries),
         isa=facts.isa,
         left_out=dict(verbose.facts.left_out),
@@ -78,6 +80,10 @@ def profile_of(captured: Captured) -> Profile:
     )
     profile = replace(summarised(summary, kernels, primitives), timeline=found.spans)
     return judged(profile, tuple(_objections(captured, traced, verbose)))
+
+
+def _median_over_mean(primitives_s: Sequence[float]) -> float | None:
+    return median(primitives_s) / fmean(primitives_s) if any(primitives_s) else None
 
 
 def _objections(captured: Captured, traced: TraceRead, verbose: TraceRead) -> Iterator[str]:

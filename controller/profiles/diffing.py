@@ -7,6 +7,7 @@ several threads, that is the difference of the sums over them, and not of the st
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -47,7 +48,9 @@ def diff(one: Profile, other: Profile, names: tuple[str, str] = NAMES) -> Profil
     seconds = step_time(summaries[0], one_s), step_time(summaries[1], other_s)
     conditions, known = tuple(conditions_of(*summaries)), all(map(are_known, summaries))
     rates = _matmul_rates(*summaries)
-    times = _times_of_same_work(found, rates) if known and not conditions else 1.0
+    # Rates that were taken beside a disturbed step may be of other moments than it.
+    told = rates if all(summary.validity == "VALID" for summary in summaries) else (None, None)
+    times = _times_of_same_work(found, told) if known and not conditions else 1.0
     together = _together(found, max(seconds), times)
     loads = summaries[0].load_s, summaries[1].load_s
     return ProfileDiff(
@@ -79,17 +82,20 @@ def _times_of_same_work(
     """Return how many times as long the same work took in B, if all of it did: the machine's own
     speed. 1.0 if that is not what slowed it, or made it faster.
 
-    It did if most time was in the same work, most of which took about as many times as long as its
-    median, while hardly any took as long as before; and if the rates of matrix products beside the
-    steps, where both are known, agree.
+    It did if most time was in the same work, most operations of which took about as many times as
+    long as their median, while hardly any took as long as before; and if the rates of matrix
+    products beside the steps, where both are known, agree.
     """
-    same = [
-        (change.other.seconds / change.one.seconds, change.one.seconds)
-        for change in found
-        if change.cause.kind is ChangeKind.SAME_WORK
-        and change.one.op not in (UNEXPLAINED, WAITING)
-        and change.one.seconds > 0
-    ]
+    operations: defaultdict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for change in found:
+        if change.cause.kind is not ChangeKind.SAME_WORK:
+            continue
+        if change.one.op not in (UNEXPLAINED, WAITING):
+            # Over all modules: that of one alone varies by more.
+            took = operations[change.one.phase, change.one.op]
+            took[0] += change.one.seconds
+            took[1] += change.other.seconds
+    same = [(other_s / one_s, one_s) for one_s, other_s in operations.values() if one_s > 0]
     if not same:
         return 1.0
     times = _median_by_time(same)

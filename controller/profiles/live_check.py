@@ -142,7 +142,12 @@ class _Comparing:
 
 
 def _unwatched(summary: ProfileSummary) -> float:
-    """Return the median step alone over the median watched one, to which a log's is compared."""
+    """Return by what a profile's times are divided, for those of its median watched step.
+
+    To that, a log's is compared: the median by its time in primitives; if not known, by its time.
+    """
+    if summary.scale and summary.onednn_median:
+        return summary.scale / summary.onednn_median
     if summary.step_s and summary.verbose_step_s:
         return summary.step_s / summary.verbose_step_s
     return summary.scale or 1.0

@@ -26,6 +26,8 @@ class NoRatio(StrEnum):
     NOT_VALID = "not VALID"
     BASELINE_NOT_VALID = "baseline not VALID"
     NOT_POSITIVE = "a value is not positive"
+    NO_SPEED = "no speed"
+    """The scenario checks a cell: being nearer to a reference makes no device faster."""
     NOTHING_ALIKE = "nothing alike"
     """In a comparison: the first subject has no such cell, or two."""
 

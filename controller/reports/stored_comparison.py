@@ -19,14 +19,20 @@ def compare_stored(
     """Return the comparison, and what differs between the sides that should not, or None.
 
     remedy: what to do where they differ; force: compare nevertheless. Raises NotFound if a side has
-    no results, and UserError if one is ambiguous, or if the sides differ.
+    no results, and UserError if one is ambiguous, if the sides differ, or if the scenario measures
+    no speed.
     """
+    scenario = catalog.scenarios[wanted.scenario]
+    if not scenario.compares_speed:
+        tried = f"compare results of scenario {scenario.name}"
+        instead = scenario.instead_of_pairing or "Compare another scenario."
+        raise UserError(tried, f"its {scenario.metric} is no speed", instead)
     chosen = choose([with_omitted(result, catalog) for result in results], wanted)
     unlike = difference(chosen.paired or chosen.a, chosen.b, catalog.own_facts)
     unlike = unlike or stray_knob(chosen, wanted)
     if unlike and not force:
         raise UserError("compare stored results", unlike, remedy)
-    metric = catalog.scenarios[wanted.scenario].metric
+    metric = scenario.metric
     if chosen.paired:
         return compare_pairs(chosen.paired, metric, catalog, chosen.sides), unlike
     return compare_runs(chosen.a, chosen.b, metric, catalog), unlike

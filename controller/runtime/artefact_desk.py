@@ -20,6 +20,7 @@ from controller.contracts.artefacts import (
 from controller.contracts.errors import BenchfarmError, StoreUnavailable
 from controller.contracts.retention import PINNED, Retention
 from controller.contracts.wire import AttemptRef
+from controller.runtime.clock import Clock
 from controller.runtime.farm import Farm
 from controller.scheduling.retention import LOOK_S, expired, is_due
 from controller.store.artefacts.protocol import ArtefactWriter
@@ -28,8 +29,14 @@ from controller.store.protocol import FarmReader
 log = logging.getLogger(__name__)
 LATER: Final = ArtefactReceipt(later_s=2.0)
 """The answer while a run measures on this host."""
+HOUR_S: Final = 3600.0
+"""A wall clock that is ahead by more is told of."""
 MOST_ADMITTED: Final = 1000
 """Attempts that are remembered as their agents'."""
+_AHEAD: Final = (
+    "the date was set %.0f h ahead since the controller started, or this host slept: artefacts"
+    " expire that much later. If the date is wrong, correct it before the controller starts again."
+)
 Answer = TypeVar("Answer")
 
 
@@ -43,15 +50,20 @@ class ArtefactDesk:
         pinned: Callable[[], Collection[str] | None],
         retention: Retention,
         host: str,
+        clock: Clock,
     ) -> None:
         """pinned: returns the ids of pinned sweeps, None if they can't be read. host: the name of
-        this host."""
+        this host. clock: the farm's."""
         self._farm = farm
         self._store = store
         self._pinned = pinned
         self._retention = retention
         self._host = host
-        self._looked_at = farm.now()
+        self._clock = clock
+        self._looked_at = clock.steady()
+        self._steady_began = clock.wall() - clock.steady()
+        """The date at which the steady clock began."""
+        self._is_ahead = False
         self._thread = ThreadPoolExecutor(1, "artefacts")
         self._admitted: dict[tuple[str, AttemptRef], str] = {}
         """Agent and attempt → the attempt's sweep."""
@@ -77,15 +89,18 @@ class ArtefactDesk:
         return await self._stored(lambda now: self._store.add(file, part.offset, frames, now))
 
     async def keep_to_retention(self, look_s: float = LOOK_S) -> None:
-        """Look for what has expired, again and again, forever."""
+        """Look for what has expired, again and again, forever.
+
+        Not at once: a clock that is wrong after a host's start is set soon after.
+        """
         while True:
+            await asyncio.sleep(look_s)
             if not self._farm.measures_on(self._host):
                 await self.expire()
-            await asyncio.sleep(look_s)
 
     async def expire(self) -> None:
         """Remove what retention keeps no longer; nothing while the pinned sweeps are unknown."""
-        await self._in_thread(self._expire, self._farm.now())
+        await self._in_thread(self._expire)
 
     def _sweep_of(self, file: ArtefactFile) -> str:
         key = file.agent_id, file.ref
@@ -98,7 +113,7 @@ class ArtefactDesk:
 
     async def _stored(self, work: Callable[[float], ArtefactReceipt]) -> ArtefactReceipt:
         try:
-            receipt = await self._in_thread(self._take, work, self._farm.now())
+            receipt = await self._in_thread(self._take, work, self._clock.wall())
         except StoreUnavailable as error:
             if str(error) != self._trouble:
                 log.error("artefacts stay with their agents until they can be stored: %s", error)
@@ -110,13 +125,14 @@ class ArtefactDesk:
     def _take(self, work: Callable[[float], ArtefactReceipt], now: float) -> ArtefactReceipt:
         receipt = work(now)
         if receipt.whole:
-            kept_bytes = self._store.kept_bytes()
-            if is_due(kept_bytes, self._looked_at, self._retention, now):
-                self._expire(now)
+            kept_bytes, looked_at = self._store.kept_bytes(), self._looked_at
+            if is_due(kept_bytes, looked_at, self._retention, self._clock.steady()):
+                self._expire()
         return receipt
 
-    def _expire(self, now: float) -> None:
-        self._looked_at = now
+    def _expire(self) -> None:
+        self._looked_at = self._clock.steady()
+        now = self._age_date()
         try:
             pinned = self._pinned()
             if pinned is None:
@@ -129,6 +145,20 @@ class ArtefactDesk:
             self._store.remove([one.sha256 for one in gone], now)
         except BenchfarmError as error:  # who has sent an artefact has nothing to do with it
             log.error("no artefact can expire now: %s", error)
+
+    def _age_date(self) -> float:
+        """Return the date up to which ages are counted: that of the wall clock, but no later than
+        the steady clock has come since the start.
+
+        So a wall clock that is set ahead makes nothing old; nor does one that was behind before,
+        what was dated meanwhile.
+        """
+        date, steady_date = self._clock.wall(), self._steady_began + self._clock.steady()
+        is_ahead = date - steady_date > HOUR_S
+        if is_ahead and not self._is_ahead:
+            log.error(_AHEAD, (date - steady_date) / HOUR_S)
+        self._is_ahead = is_ahead
+        return min(date, steady_date)
 
     async def _in_thread(self, work: Callable[..., Answer], *given: object) -> Answer:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)

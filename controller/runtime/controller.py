@@ -10,8 +10,6 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +25,7 @@ from controller.metrics.discovery import targets
 from controller.metrics.exporter import Exposition, address_of, listening, serve_metrics
 from controller.metrics.farm_metrics import FarmMetrics
 from controller.platform.atomic import write_private
+from controller.platform.restarting import RESTART_PAUSE_S, end_for_restart, retried
 from controller.platform.terminal import make_visible
 from controller.runtime.access import Access
 from controller.runtime.api import ApiOptions, serve_api, url_of
@@ -43,8 +42,6 @@ from controller.store.sqlite import SqliteStore
 log = logging.getLogger(__name__)
 QUIET_S: Final = 0.5
 """How often a paused upload of an artefact looks whether it may go on."""
-RESTART_PAUSE_S: Final = 1.0
-"""Pause before a controller that could not start is started again."""
 STORE_PAUSE_S: Final = 3.0
 """Pause before a store that could not be written is tried again."""
 
@@ -59,7 +56,7 @@ class Controller:
         self._home = Home(Path(options.home))
         self._options = options
         restarted = self._home.endpoint_file.exists()
-        with _retried(restarted, restart_pause_s):
+        with retried("the controller", restarted=restarted, pause_s=restart_pause_s):
             self._begin()
         if restarted:  # at the first start `up` waits for it, and reports errors
             self._url.add_done_callback(_die_with)
@@ -78,12 +75,13 @@ class Controller:
         self._metrics = FarmMetrics(
             catalog, store.newest_results(catalog), store.newest_capabilities()
         )
+        clock = Clock()
         self._farm = Farm(
             store,
             catalog,
             installed_version(),
             self._settings,
-            Clock(),
+            clock,
             self._feed.publish,
             self._metrics.observe,
         )
@@ -93,6 +91,7 @@ class Controller:
             partial(pinned_sweeps, store),
             options.retention,
             os.uname().nodename,
+            clock,
         )
         loop = asyncio.get_running_loop()
         self._loop = loop
@@ -200,21 +199,7 @@ async def keep_time(farm: Farm, feed: Feed, store_pause_s: float = STORE_PAUSE_S
             await asyncio.sleep(store_pause_s)
 
 
-@contextmanager
-def _retried(restarted: bool, pause_s: float) -> Iterator[None]:
-    """End this process on an exception: Ray restarts an ended actor, not one that raised."""
-    try:
-        yield
-    except Exception:
-        if not restarted:
-            raise
-        log.critical("the controller cannot start now and is started again", exc_info=True)
-        time.sleep(pause_s)
-        os._exit(1)
-
-
 def _die_with(task: asyncio.Task[Any]) -> None:
     # Without its clock no lease would expire: end, and let Ray restart this actor.
     if not task.cancelled() and task.exception():
-        log.critical("the controller cannot go on", exc_info=task.exception())
-        os._exit(1)
+        end_for_restart("the controller cannot go on", task.exception())

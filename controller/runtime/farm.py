@@ -6,7 +6,8 @@ Users' calls about sweeps are in `sweeps`, runs in `open_runs`, agents and devic
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from controller.contracts.administration import ChangedDevice
@@ -30,6 +31,7 @@ from controller.contracts.wire import (
     AttemptRef,
     Exchange,
     HostShare,
+    Job,
     Orders,
     ProbeOrder,
     Report,
@@ -65,8 +67,10 @@ from controller.scheduling.hosts import (
 from controller.scheduling.lifecycle import Cooled, LeaseLost, PartnerMeasured, Reported
 from controller.scheduling.placement import missing
 from controller.scheduling.policy import QuarantinePolicy, RetryPolicy
-from controller.scheduling.program import job_of, share_of
+from controller.scheduling.program import job_of, share_of, without_job
 from controller.store.protocol import Store
+
+log = logging.getLogger(__name__)
 
 WHY_CHARACTERS = 300
 
@@ -185,13 +189,14 @@ class Farm:
         held = set(question.held)
         for ref in leased.keys() & held:
             self._runs.renew(leased[ref], agent_id)
+        # A lease that outlives its manifests, after a restart without a plugin, expires.
+        due = {
+            ref: run
+            for ref, run in leased.items()
+            if ref not in held and not missing(run.cell, self._catalog)
+        }
         return Orders(
-            run=tuple(
-                job_of(run, self._catalog, self._share(run, agent_id))
-                for ref, run in leased.items()
-                # A lease that outlives its manifests, after a restart without a plugin, expires.
-                if ref not in held and not missing(run.cell, self._catalog)
-            ),
+            run=self._jobs(due, agent_id),
             stop=tuple(ref for ref in question.held if ref not in leased),
             probe=self._probes(question),
         )
@@ -200,8 +205,8 @@ class Farm:
         """Store an attempt's outcome; it is durable on return.
 
         Raises UnknownAttempt for an attempt this incarnation of the agent was never given,
-        AgentRevoked, StoreDamaged, and PartnersAwaited as long as another host of the run has not
-        reported.
+        AgentRevoked, StoreDamaged, StoreConflict, and PartnersAwaited as long as another host of
+        the run has not reported.
         """
         self._roster.require_admitted(report.agent_id)
         ref = report.ref
@@ -226,12 +231,12 @@ class Farm:
                 raise PartnersAwaited(ref.run_id, ref.attempt)
             outcome = of_all_hosts(outcome, attempt, self._host_names())
         elif isinstance(outcome, Failure) and attempt.partners:
-            outcome = as_run_failure(outcome, self._host_names()[report.agent_id])
+            outcome = as_run_failure(outcome, self._host_name(report.agent_id))
         outcome = as_complete(outcome, run.cell, self._catalog.ranked_by(run.cell.scenario))
         outcome = with_declared_facts(outcome, self._catalog.own_facts)
         outcome = as_audited(as_kept(outcome, known.device if known else None), run)
         self._runs.apply([(run, Reported(ref.attempt, outcome, began))])
-        if counted:
+        if counted and known:
             self._judge(attempt.device_id, outcome)
 
     def _report_partner(self, report: Report, run: Run) -> None:
@@ -244,10 +249,26 @@ class Farm:
             self._runs.apply([(run, done)], quietly=True)
             self._runs.release(run, report.agent_id)
         else:
-            failure = as_run_failure(outcome, self._host_names()[report.agent_id])
+            failure = as_run_failure(outcome, self._host_name(report.agent_id))
             self._runs.apply([(run, Reported(ref.attempt, failure, lease.leased_at))])
             if place := lease.place_of(report.agent_id):
                 self._judge(place.device_id, failure)
+
+    def _jobs(self, leased: Mapping[AttemptRef, Run], agent_id: str) -> tuple[Job, ...]:
+        """Return the jobs of an agent's leased runs; a run of which none can be made fails."""
+        jobs: list[Job] = []
+        failed: list[tuple[Run, Reported]] = []
+        for ref, run in leased.items():
+            try:
+                jobs.append(job_of(run, self._catalog, self._share(run, agent_id)))
+            except Exception as error:  # whatever it is, the agent's other runs go on
+                log.exception("run %s fails, since no job can be made of it", run.run_id)
+                begun = run.attempts[ref.attempt - 1].leased_at
+                failed.append((run, Reported(ref.attempt, without_job(error), begun)))
+        if failed:
+            self._runs.apply(failed)
+            self._runs.is_placing = True  # in the next tick, which wakes agents without orders
+        return tuple(jobs)
 
     def _share(self, run: Run, agent_id: str) -> HostShare | None:
         lease = run.lease
@@ -258,11 +279,14 @@ class Farm:
         lease = run.lease
         if lease is None or lease.agent_id == agent_id:
             return LeaseLost()
-        failure = lost_partner(self._host_names().get(agent_id, agent_id))
+        failure = lost_partner(self._host_name(agent_id))
         return Reported(lease.number, failure, lease.leased_at)
 
     def _host_names(self) -> dict[str, str]:
         return {id_: known.agent.host for id_, known in self._roster.agents.items()}
+
+    def _host_name(self, agent_id: str) -> str:
+        return self._host_names().get(agent_id, agent_id)
 
     def require_admitted(self, agent_id: str) -> None:
         """Raise AgentRevoked if an agent is shut out."""

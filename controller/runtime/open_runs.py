@@ -83,7 +83,7 @@ class OpenRuns:
         self._queued = QueuedRuns(self._claims)
         # A release that doesn't understand a sweep's record leaves its runs out, too.
         self._put(r for r in store.runs(open_only=True) if r.sweep_id in self._claims)
-        self._set_aside: dict[str, tuple[Run, StoreDamaged]] = {}
+        self._set_aside: dict[str, tuple[Run, StoreDamaged | StoreConflict]] = {}
         """Runs before a change that the store could not keep, and why it could not."""
         self._leases = Leases(settings.lease_ttl_s)
         self._withheld: set[str] = set()
@@ -118,7 +118,7 @@ class OpenRuns:
         return [run for run, _ in self._set_aside.values() if run.sweep_id == sweep_id]
 
     def require_stored(self, run_id: str) -> None:
-        """Raise StoreDamaged if the store could not keep a run's last change."""
+        """Raise StoreDamaged or StoreConflict if the store could not keep a run's last change."""
         if run_id in self._set_aside:
             raise self._set_aside[run_id][1]
 
@@ -179,8 +179,8 @@ class OpenRuns:
     def apply(self, events: Iterable[tuple[Run, Event]], *, quietly: bool = False) -> None:
         """Apply an event to each run; quietly: without an event to watchers.
 
-        A run that a damaged store cannot keep is set aside, and holds no device. Raises
-        StoreUnavailable if the store fails in another way.
+        A run that the store cannot keep, since it is damaged or has something else, is set aside,
+        and holds no device. Raises StoreUnavailable if the store fails in another way.
         """
         self.take_over(self._stored(self.changes(events)), quietly=quietly)
 
@@ -237,17 +237,17 @@ class OpenRuns:
     # --- helpers -------------------------------------------------------------------------------
 
     def _stored(self, changed: Sequence[Changed]) -> list[Changed]:
-        """Store changes and return them; from a damaged store, only those that it could keep."""
+        """Store changes and return them; if the store is damaged, only those that it could keep."""
         if not changed:
             return []
         try:
             self._store.save_runs([change for _, change in changed])
-        except StoreDamaged as damage:
+        except (StoreDamaged, StoreConflict) as error:  # of lost rows, references conflict
             if len(changed) > 1:
                 return [stored for one in changed for stored in self._stored([one])]
             run, _ = changed[0]
-            log.error("run %s is set aside until the next start: %s", run.run_id, damage)
-            self._set_aside[run.run_id] = (run, damage)
+            log.error("run %s is set aside until the next start: %s", run.run_id, error)
+            self._set_aside[run.run_id] = (run, error)
             self._drop(run.run_id)
             self._leases.end(run.run_id)
             return []

@@ -130,7 +130,9 @@ class Roster:
 
     def by_our_clock(self, agent_id: str, said: float, earliest: float) -> float:
         """Return an agent's time by the controller's clock, limited to `earliest` … now."""
-        return by_our_clock(said, self.agents[agent_id].clock_ahead_s, earliest, self._clock.wall())
+        known = self.agents.get(agent_id)  # one whose record is lost may report before it registers
+        ahead_s = known.clock_ahead_s if known else None
+        return by_our_clock(said, ahead_s, earliest, self._clock.wall())
 
     def require_agent(self, agent_id: str) -> None:
         """Raise NotFound if the agent has never registered."""

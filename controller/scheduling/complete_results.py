@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from controller.contracts.records import scores_only
 from controller.contracts.result import Outcome, Result, Validity
 from controller.contracts.sweep import Cell
 
@@ -48,6 +49,6 @@ def _objections(result: Result, cell: Cell, ranked_by: str) -> Iterator[str]:
 
 def _needed(cell: Cell, ranked_by: str) -> tuple[str, ...]:
     """Return the metrics without which a result has no figure."""
-    if not ranked_by or cell.knobs.get("mode") == "accuracy":  # which measures no speed
+    if not ranked_by or scores_only(cell.knobs):
         return ()
     return (f"{ranked_by}_a", f"{ranked_by}_b") if cell.versus else (ranked_by,)

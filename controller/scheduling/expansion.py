@@ -9,6 +9,7 @@ from controller.contracts.base import Scalar, scalar_text
 from controller.contracts.catalog import Catalog
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.manifests import Knob
+from controller.contracts.records import scores_only
 from controller.contracts.spelling import did_you_mean
 from controller.contracts.suite_version import quality_target
 from controller.contracts.sweep import Cell, PairedCandidate, PairedComparison, Side, Sweep, choices
@@ -144,7 +145,7 @@ def _check_pair(cell: Cell, source: str) -> None:
     seen = ""
     if any(audit_of(knobs) for knobs in sides):
         seen = f"key knobs.{AUDIT}: a paired comparison is no audit"
-    elif any(knobs.get("mode") == "accuracy" for knobs in sides):
+    elif any(map(scores_only, sides)):
         seen = "key knobs.mode: accuracy measures no speed to compare"
     if seen:
         raise SweepInvalid(f"read {source}", seen, "Remove the key, or paired.")
@@ -186,7 +187,7 @@ def _check_accuracy(cell: Cell, catalog: Catalog, source: str) -> None:
     """Raise SweepInvalid for an accuracy asked of a model that is random, or whose samples are."""
     if program_of(cell, catalog, source).type != "training":
         return
-    asked = {"mode": cell.knobs.get("mode") == "accuracy"}
+    asked = {"mode": scores_only(cell.knobs)}
     asked["quality_target"] = bool(cell.knobs.get("quality_target"))
     random = cell.knobs.get(KNOB) in (None, NO_WEIGHTS)
     truths = catalog.workloads[cell.workload].truths

@@ -9,7 +9,7 @@ from typing import Final
 from controller.contracts.base import Scalar, digest
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import RegisteredAgent
-from controller.contracts.errors import SweepInvalid, UnknownAttempt
+from controller.contracts.errors import SweepInvalid, UnknownAttempt, UserError
 from controller.contracts.fitting import fits, runs
 from controller.contracts.manifests import (
     PROVENANCE_KNOBS,
@@ -17,6 +17,7 @@ from controller.contracts.manifests import (
     WorkloadManifest,
     defaults_of,
 )
+from controller.contracts.result import Blame, Failure
 from controller.contracts.run import Attempt, Run
 from controller.contracts.suite_version import on_device_of, quality_target
 from controller.contracts.sweep import Cell
@@ -44,7 +45,8 @@ WORD: Final = re.compile(r"[A-Za-z0-9_.:;,=+-]*")
 def job_of(run: Run, catalog: Catalog, share: HostShare | None = None) -> Job:
     """Return the job of an agent that holds a run's lease; raises UnknownAttempt without a lease.
 
-    share: what the agent has of a run on several hosts.
+    share: what the agent has of a run on several hosts. Raises SweepInvalid if the manifests have
+    changed since the run was queued, so that they refuse its cell.
     """
     lease = run.lease
     if lease is None:
@@ -63,6 +65,15 @@ def job_of(run: Run, catalog: Catalog, share: HostShare | None = None) -> Job:
         candidate=candidate_of(cell, catalog),
         profiled=bool(cell.profiled),
     )
+
+
+def without_job(error: Exception) -> Failure:
+    """Return the failure of a run that has no job; error: that of `job_of`."""
+    if isinstance(error, UserError):
+        return Failure(blame=Blame.USER, kind="job", message=str(error))
+    said = " ".join(f"{type(error).__name__}: {error}".split())
+    message = f"the controller cannot make its job: {said}"
+    return Failure(blame=Blame.HARNESS, kind="job", message=message)
 
 
 def share_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -244,11 +245,18 @@ def _migrate(path: Path) -> None:
     try:
         with engine.begin() as connection:
             connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+            before = _loose_rows(connection)  # those that damage has left are named by `check`
             upgrade(connection)
-            if broken := connection.exec_driver_sql("PRAGMA foreign_key_check").all():
-                raise StoreUnavailable(str(path), f"its migration would orphan {len(broken)} rows")
+            if orphaned := (_loose_rows(connection) - before).total():
+                raise StoreUnavailable(str(path), f"its migration would orphan {orphaned} rows")
     finally:
         engine.dispose()
+
+
+def _loose_rows(connection: Connection) -> Counter[tuple[str, str]]:
+    """Return how many rows of each table refer to rows of another that are not there."""
+    found = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+    return Counter((table, referred) for table, _, referred, _ in found)
 
 
 def _take_lock(path: Path) -> ExitStack:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
-from sqlalchemy import Connection, Table, bindparam, select, update
+from sqlalchemy import Connection, Table, Update, bindparam, func, select, update
 from sqlalchemy.dialects.sqlite import Insert, insert
 
 from controller.contracts.device import DeviceHistoryEntry, RegisteredDevice
@@ -32,7 +33,14 @@ def keep_devices(
     events: Sequence[DeviceHistoryEntry],
 ) -> None:
     """Store the present state of devices, and their events."""
-    execute(connection, upsert(tables.devices), [device_row(d) for d in devices])
+    known, rows = tables.devices, [device_row(d) for d in devices]
+    # The row of its agent may be lost: a reference is written, and so checked, only if it changes.
+    execute(connection, upsert(known, keep=("agent_id",)), rows)
+    moved = update(known).where(
+        known.c.device_id == bindparam("moved"), known.c.agent_id != bindparam("owner")
+    )
+    owners = [{"moved": row["device_id"], "owner": row["agent_id"]} for row in rows]
+    execute(connection, moved.values(agent_id=bindparam("owner")), owners)
     execute(connection, insert(tables.device_events), [event_row(event) for event in events])
 
 
@@ -70,14 +78,35 @@ def _cell_rows(runs: Sequence[Run]) -> dict[int, Row]:
 
 
 def _keep_attempts(connection: Connection, runs: Sequence[Run]) -> None:
-    # The facts about its device are read at an attempt's first save, and then kept.
-    device = select(tables.devices).where(tables.devices.c.device_id == bindparam("leased"))
-    attempts = upsert(tables.attempts, keep=("device_kind", "virtual")).values(
-        device_kind=device.with_only_columns(tables.devices.c.kind).scalar_subquery(),
-        virtual=device.with_only_columns(tables.devices.c.virtual).scalar_subquery(),
-    )
     rows = [row for run in runs for row in attempt_rows(run)]
-    execute(connection, attempts, [{**row, "leased": row["device_id"]} for row in rows])
+    found = [
+        {**row, "leased": row["device_id"], "of_run": row["run_id"], "tried": row["number"]}
+        for row in rows
+    ]
+    execute(connection, _upsert_attempts(), found)
+
+
+@cache
+def _upsert_attempts() -> Insert:
+    """Return the statement that keeps an attempt; the facts about its device are read at its first
+    save.
+
+    They stay, as do its device and agent, whose rows may be lost: then a reference that was written
+    again would be refused.
+    """
+    devices, known = tables.devices, tables.attempts.alias()
+    device = select(devices).where(devices.c.device_id == bindparam("leased"))
+    itself = select(known).where(
+        known.c.run_id == bindparam("of_run"), known.c.number == bindparam("tried")
+    )
+    facts = {
+        name: func.coalesce(
+            device.with_only_columns(devices.c[column]).scalar_subquery(),
+            itself.with_only_columns(known.c[name]).scalar_subquery(),
+        )
+        for name, column in (("device_kind", "kind"), ("virtual", "virtual"))
+    }
+    return upsert(tables.attempts, keep=("device_id", "agent_id", *facts)).values(facts)
 
 
 def keep_outcome(connection: Connection, run: Run, record: OutcomeRecord) -> bool:
@@ -113,7 +142,7 @@ def upsert(table: Table, keep: tuple[str, ...] = ()) -> Insert:
     )
 
 
-def execute(connection: Connection, statement: Insert, rows: Sequence[Row]) -> None:
+def execute(connection: Connection, statement: Insert | Update, rows: Sequence[Row]) -> None:
     """Execute a statement for each row, if there are any."""
     if rows:  # for no rows, SQLAlchemy would insert one of defaults
         connection.execute(statement, rows)

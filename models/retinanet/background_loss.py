@@ -43,7 +43,9 @@ class _Background(torch.autograd.Function):
     ) -> Tensor:
         x = logits.float()
         p, s = x.sigmoid(), functional.softplus(x)
-        square = p.square().mul_(counted[:, None])
+        ignored = ~counted
+        p[ignored] = s[ignored] = 0  # not multiplied by 0: infinity times 0 is no number
+        square = p.square()
         square[positives] = 0
         # p + 2 (1 - p) s = p + 2 s - 2 p s
         slope = torch.addcmul(p.add(s, alpha=2), p, s, value=-2).mul_(square)

@@ -515,3 +515,22 @@ async def test_a_phone_outside_android_is_shown_with_the_way_out(
 
 async def phone_processes(phone: RunningPhone) -> int:
     return (await asyncio.to_thread(phone.status)).processes
+
+
+async def test_a_phone_is_taken_in_once_its_host_can_lock_it(
+    farm: LoopFarm, quick_agent: LoopAgent, flagship: RunningPhone
+) -> None:
+    """The attempt ended for good, without a word: no phone until it was connected anew."""
+    uses = quick_agent.folder / ADB_FOLDER / USES_FOLDER
+    uses.write_text("in the way")
+    await quick_agent.connect(flagship.address)
+    await until(complaint_about(quick_agent, flagship.address), "the agent tells of it")
+    complaint = quick_agent.status().routes[flagship.address].complaint
+    assert complaint
+    assert complaint.seen.startswith("this host can't lock it: ")
+    assert str(uses) in complaint.seen
+    assert "it is then tried again by itself" in complaint.remedy
+    assert flagship.serial not in farm.online()
+    uses.unlink()
+    await until(lambda: flagship.serial in farm.online(), "taken in")
+    assert quick_agent.status().routes[flagship.address].complaint is None

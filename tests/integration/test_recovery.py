@@ -63,10 +63,25 @@ def test_a_controller_that_cannot_start_again_is_tried_until_it_can(farm: TestFa
     with store.with_name(f"{store.name}.lock").open("a") as lock:
         victim.send_signal(signal.SIGKILL)
         fcntl.flock(lock, fcntl.LOCK_EX)  # as soon as it is dead
-        eventually(lambda: failed_starts(farm) >= 1, "an attempt")
+        eventually(lambda: failed_starts(farm, "another process writes to it") >= 1, "an attempt")
     eventually(lambda: farm.home.endpoint().pid != victim.pid, "the controller's return")
     assert farm.cli("up").status == 0
     assert farm.the_process("ray::Controller").pid == farm.home.endpoint().pid
+
+
+@pytest.mark.long
+def test_an_agent_that_cannot_start_again_is_tried_until_it_can(farm: TestFarm) -> None:
+    victim, token = farm.the_process("ray::AgentActor"), farm.home.metrics_token
+    former = incarnation(farm)
+    aside = token.with_suffix(".aside")
+    token.rename(aside)
+    try:
+        victim.send_signal(signal.SIGKILL)
+        eventually(lambda: failed_starts(farm, "the agent cannot start now") >= 2, "attempts")
+    finally:
+        aside.rename(token)
+    eventually(lambda: incarnation(farm) not in ("", former), "the agent's return")
+    assert farm.the_process("ray::AgentActor") != victim
 
 
 def test_a_controller_that_is_stopped_is_said_by_whoever_asks_and_goes_on(
@@ -88,10 +103,16 @@ def test_a_controller_that_is_stopped_is_said_by_whoever_asks_and_goes_on(
     assert farm.the_process("ray::Controller") == controller
 
 
-def failed_starts(farm: TestFarm) -> int:
-    """Return how often Ray has started a controller that could not."""
+def failed_starts(farm: TestFarm, why: str) -> int:
+    """Return how many actors have said so that they could not start."""
     logs = Path(farm.cluster.temp_dir).glob("session_latest/logs/worker-*.err")
-    return sum("another process writes to it" in log.read_text() for log in logs)
+    return sum(why in log.read_text() for log in logs)
+
+
+def incarnation(farm: TestFarm) -> str:
+    """Return the incarnation of the farm's agent if it is online, else ""."""
+    (listed,) = farm.cli("agent", "list", "--json").json
+    return str(listed["agent"]["incarnation"]) if listed["online"] else ""
 
 
 def in_the_middle(event: RunEvent) -> bool:

@@ -32,6 +32,7 @@ def columns_of(groups: Sequence[Group], catalog: Catalog) -> Columns:
     fixed = same if several else {"stack": origin.stack, **same}
     return Columns(
         metric=metric,
+        compares_speed=catalog.scenarios[origin.scenario].compares_speed,
         quality=quality,
         details=tuple(metrics[n] for n in _listed(metrics, groups, catalog) if n not in taken),
         distribution=_sampled(metric, metrics, groups),

@@ -127,6 +127,8 @@ class Columns:
 
     metric: Metric
     """The scenario's ranking metric."""
+    compares_speed: bool
+    """See ScenarioManifest.compares_speed."""
     quality: Quality | None
     details: tuple[Metric, ...]
     distribution: Metric | None

@@ -108,6 +108,9 @@ def _ranking(
 def _verdicts(
     candidates: Sequence[Candidate], rows: Sequence[Row], columns: Columns, reference: Reference
 ) -> tuple[str, ...]:
+    if not columns.compares_speed:
+        disturbed = disturbed_verdict(rows)
+        return (disturbed,) if disturbed else ()
     if any(row.subject for row in rows):
         return tuple(subject_verdicts(rows, columns, reference.name))
     lead = advantage(candidates[0], candidates[1], columns) if len(candidates) > 1 else None

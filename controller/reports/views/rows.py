@@ -59,7 +59,7 @@ def candidates_of(groups: Sequence[Group], columns: Columns) -> list[Candidate]:
 
 def advantage(mine: Candidate, theirs: Candidate, columns: Columns) -> Ratio | None:
     """Return how many times as fast one is as the other; above 1, the first is faster."""
-    if mine.ranked is None or theirs.ranked is None:
+    if not columns.compares_speed or mine.ranked is None or theirs.ranked is None:
         return None
     if not (mine.is_ranked and theirs.is_ranked):
         return None
@@ -105,8 +105,13 @@ def _versus(
     device = device_name(theirs.origin, theirs.results) if found and elsewhere else None
     if found:
         return found, None, device
-    why = NoRatio.NOT_POSITIVE if against.is_ranked else NoRatio.BASELINE_NOT_VALID
-    return None, why, None
+    return None, _no_ratio(against, columns), None
+
+
+def _no_ratio(against: Candidate, columns: Columns) -> NoRatio:
+    if not columns.compares_speed:
+        return NoRatio.NO_SPEED
+    return NoRatio.NOT_POSITIVE if against.is_ranked else NoRatio.BASELINE_NOT_VALID
 
 
 def _row(

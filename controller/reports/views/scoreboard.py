@@ -14,7 +14,7 @@ def scoreboards_of(rankings: Sequence[Ranking]) -> tuple[Scoreboard, ...]:
     """
     boards = []
     for virtual in (False, True):
-        chosen = tuple(ranking for ranking in rankings if ranking.virtual is virtual)
+        chosen = tuple(r for r in rankings if r.virtual is virtual and r.columns.compares_speed)
         devices = {row.device.id: row.device for r in chosen for row in r.rows}
         if len(chosen) > 1 and len(devices) > 1:
             lines = ((device, _scores(device, chosen)) for device in devices.values())
@@ -31,8 +31,10 @@ def _score(rows: Sequence[Row]) -> Score | None:
     if not measured:
         return None
     best = min(measured, key=lambda row: row.rank or 0)
-    if best.vs_best is None:
+    if best.rank == 1:
         return Score(1.0, tied=False)
+    if best.vs_best is None:  # one of both values is not positive
+        return None
     return Score(best.vs_best.value, tied=not best.vs_best.shown)
 
 

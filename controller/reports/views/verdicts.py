@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controller.reports.figures import shown
+from controller.reports.groups import NoRatio
 from controller.reports.tables import ratio_text
 from controller.reports.verdict import ComparisonOutcome, bounds, outcome_of, precision, tie, times
 from controller.reports.views.model import Columns, Row
@@ -17,15 +18,21 @@ def best_verdict(rows: Sequence[Row], lead: Ratio | None, columns: Columns) -> s
     """Return which row is best and by how much, or that it is not shown to be: it is if each other
     row is shown to be slower.
 
-    lead: how many times as fast as the second row the first one is; None without a second.
+    lead: how many times as fast as the second row the first one is; None without a second, or where
+    one of both values is not positive.
     """
     measured = [row for row in rows if row.rank is not None]
     if not measured:
         return "Nothing VALID was measured."
     best = measured[0]
-    if lead is None:
+    if len(measured) == 1:
         return f"Only {best.label} was measured: {_figure(best, columns)}."
     second = measured[1]
+    if lead is None:
+        return (
+            f"{best.label} comes first: {_figure(best, columns)}; the next, {second.label}, has "
+            f"{_figure(second, columns)}: no ratio, since {NoRatio.NOT_POSITIVE}."
+        )
     if lead.interval is None:
         return (
             f"{best.label} comes first: {_figure(best, columns)}, {times(lead)} as fast as the "

@@ -166,7 +166,7 @@ class FolderArtefacts:
             kept_bytes = self._contents.keep(*key, self._pause)
         except ContentDiffers as error:
             log.warning("an artefact of run %s begins again: %s", file.ref.run_id, error)
-            return ArtefactReceipt(refused=_DIFFERS)
+            return ArtefactReceipt(refused=_DIFFERS, damaged=True)
         index.arrived(file.sha256, file.size, kept_bytes, now)
         return ArtefactReceipt(held=file.size, whole=True)
 

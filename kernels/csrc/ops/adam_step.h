@@ -2,6 +2,8 @@
 // and written once: what layers use of a weight, and its gradient, may be bf16.
 #pragma once
 
+#include <cmath>
+
 #include "export.h"
 #include "parallel.h"
 #include "vec.h"
@@ -28,7 +30,10 @@ struct Adam {
       const Vec g = load(gradient + at, part);
       Vec m = load(mean + at, part), s = load(square + at, part), w = load(master + at, part);
       m = fma(splat(mean_rate), g - m, m);
-      s = fma(splat(square_rate), g * g - s, s);
+      // In this order no square of a gradient overflows that a mean of squares can hold, and what
+      // did stays infinite, as in torch: infinity less itself is no number.
+      const Vec grown = fma(splat(square_rate) * g, g, s);
+      s = select(equal(s, splat(INFINITY)), grown, fma(splat(-square_rate), s, grown));
       w = w - splat(length) * m / (square_root(s) / splat(root) + splat(eps));
       store(mean + at, m, part);
       store(square + at, s, part);

@@ -11,14 +11,20 @@ from pathlib import Path
 import pytest
 
 from agents.artefact_queue import ArtefactQueue
-from agents.artefacts import SLICE_BYTES, AgentRuns, ArtefactSender, SendingPauses
+from agents.artefacts import MOST_DAMAGED, SLICE_BYTES, AgentRuns, ArtefactSender, SendingPauses
 from agents.link import ControllerAway
 from agents.quiet import Quiet
-from controller.contracts.artefacts import ArtefactFile, ArtefactPart, ArtefactReceipt
+from controller.contracts.artefacts import (
+    ArtefactFile,
+    ArtefactPart,
+    ArtefactPlace,
+    ArtefactReceipt,
+)
 from controller.contracts.device import Admission, Registration
 from controller.contracts.errors import AgentRevoked, StoreUnavailable, UnknownAttempt
 from controller.contracts.wire import AttemptRef, Exchange, Orders, Report, RunProgress
 from controller.platform.frames import FRAME_BYTES
+from controller.store.artefacts.contents import ARRIVING
 from controller.store.artefacts.folder import ArtefactFolder, FolderArtefacts
 from tests.support.artefacts import SWEEP, noise
 from tests.support.waiting import PATIENCE_S, until
@@ -34,12 +40,15 @@ class StoreLink:
 
     def __init__(self, folder: Path) -> None:
         self.store = FolderArtefacts(folder, room_bytes=0)
+        self.folder = folder
         self.faults: list[Exception] = []
         """Raised before requests, one each."""
         self.lost_answers: list[Exception] = []
         """Raised after parts were taken, one each."""
         self.spoilt = 0
         """Parts that are damaged on their way."""
+        self.rotten = 0
+        """First parts that are damaged on the head's disk."""
         self.later = 0
         """Requests that are put off."""
         self.parts: list[ArtefactPart] = []
@@ -63,6 +72,9 @@ class StoreLink:
             self.spoilt -= 1
             frames = [frames[0][:-1] + b"?", *frames[1:]]
         receipt = self.store.add(part.file, part.offset, frames, 1.0)
+        if self.rotten and not part.offset and not receipt.whole:
+            self.rotten -= 1
+            flip_a_byte(self.folder, part.file)
         if self.lost_answers:
             raise self.lost_answers.pop()
         return receipt
@@ -78,6 +90,14 @@ class StoreLink:
 
     async def progress(self, progress: RunProgress) -> None:
         raise NotImplementedError
+
+
+def flip_a_byte(folder: Path, file: ArtefactFile) -> None:
+    """Damage a content in what has arrived of a file."""
+    (arriving,) = folder.glob(f"{ARRIVING}/*/{file.sha256}")
+    content = bytearray(arriving.read_bytes())
+    content[1000] ^= 1
+    arriving.write_bytes(content)
 
 
 @pytest.fixture
@@ -190,6 +210,32 @@ async def test_parts_that_never_arrive_leave_the_attempt_for_later(
         link.spoilt = 0
         await all_sent(runs)
     assert at_the_head(tmp_path) == FILES
+
+
+async def test_what_is_damaged_at_the_head_is_sent_anew(
+    runs: AgentRuns, link: StoreLink, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    link.rotten = MOST_DAMAGED - 1
+    async with sending(runs, link) as sender:
+        sender.put(REF)
+        await all_sent(runs)
+    assert at_the_head(tmp_path) == FILES
+    assert caplog.text.count("begins again") == MOST_DAMAGED - 1
+
+
+async def test_what_is_damaged_at_the_head_again_and_again_stays_here(
+    runs: AgentRuns, link: StoreLink, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    link.rotten = 1000
+    async with sending(runs, link) as sender:
+        sender.put(REF)
+        await all_sent(runs)
+    rows = ArtefactFolder(tmp_path / "artefacts").rows(REF.run_id)
+    places = {row["name"]: row["where"] for row in rows}
+    head, agent = ArtefactPlace.HEAD, ArtefactPlace.AGENT
+    assert places == {"output.log": head, "performance/trace.json": agent, "empty": head}
+    assert link.rotten == 1000 - MOST_DAMAGED
+    assert caplog.text.count("stays on this host: it has arrived damaged 3 times") == 1
 
 
 async def test_nothing_is_sent_while_a_run_measures_here(

@@ -16,6 +16,7 @@ from controller.platform.frames import FRAME_BYTES
         (ArtefactReceipt(held=5), Step.SEND),
         (ArtefactReceipt(held=9, whole=True), Step.DONE),
         (ArtefactReceipt(refused="no"), Step.REFUSED),
+        (ArtefactReceipt(refused="no", damaged=True), Step.DAMAGED),
         (ArtefactReceipt(later_s=2.0), Step.WAIT),
     ],
 )

@@ -123,6 +123,19 @@ def test_a_file_that_others_can_read_is_no_token(api: Served) -> None:
     assert api.client.get(f"{api.url}{PREFIX}/sweeps", headers=headers).status_code == 401
 
 
+def test_a_fault_of_the_head_does_not_say_that_a_token_is_wrong(api: Served) -> None:
+    """The administrator was told that the token is not valid, and signed out of the page."""
+    api.home.api_token.unlink()
+    api.home.api_token.mkdir()  # no file that can be read, as on a failing disk
+    for said, status in ((ADMIN_TOKEN, 503), (SECRETS[Scope.VIEWER], 200)):
+        headers = {"Authorization": f"Bearer {said}"}
+        assert api.client.get(f"{api.url}{PREFIX}/sweeps", headers=headers).status_code == status
+    api.home.api_token.rmdir()
+    write_private(api.home.api_token, ADMIN_TOKEN)
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+    assert api.client.get(f"{api.url}{PREFIX}/sweeps", headers=headers).status_code == 200
+
+
 def test_a_revoked_token_opens_nothing_from_the_next_request_on(api: Served) -> None:
     assert api.get("/sweeps").status_code == 200
     token = Token(name="viewer", digest=digest_of(VIEWER), created_at=1.0, scope=Scope.VIEWER)
@@ -171,7 +184,7 @@ def test_a_store_that_is_lost_while_it_is_served_is_503_and_names_no_file(
             assert described.objection("GET", route.path, answer) == ""
             assert str(api.home.path) not in answer.text
     (line,) = [one for one in caplog.messages if str(api.home.store) in one]
-    assert "the store cannot be read" in line
+    assert "the head's files cannot be read" in line
 
 
 def test_who_guesses_tokens_waits_also_while_the_store_cannot_be_read(tmp_path: Path) -> None:

@@ -233,6 +233,8 @@ class Clocked:
     setup_s: float
     turn_s: float
     stuck_in: str = ""
+    compile_s: float = 0.0
+    """Once, in its first turn."""
     rest_cpu_s: None = None
     ended: int = 0
 
@@ -240,7 +242,8 @@ class Clocked:
         await self._spend("ready", self.setup_s)
 
     async def run_batch(self, steps: int) -> tuple[float, ...]:
-        await self._spend("run_batch", self.turn_s)
+        await self._spend("run_batch", self.turn_s + self.compile_s)
+        self.compile_s = 0.0
         return (self.turn_s * (1 + len(self.clock) % 7),) * steps
 
     async def finish(self) -> Result:
@@ -294,6 +297,23 @@ async def test_too_few_pairs_say_how_long_enough_would_take(tmp_path: Path) -> N
         f"{steady} steady pairs in 20 s, after 100 s in which both sides started: an interval takes"
         f" 10, about {120 + 4 * (10 - steady)} s in all. Raise the time limit."
     )
+
+
+@pytest.mark.parametrize(("limit_s", "pairs"), [(440.0, 51), (380.0, 21), (330.0, 1)])
+async def test_what_was_compiled_in_the_first_pair_is_expected_of_no_other(
+    tmp_path: Path, limit_s: float, pairs: int
+) -> None:
+    side = Clocked([0.0], 20.0, 1.0, compile_s=298.0)
+    outcome = await limited(tmp_path, limit_s, side)
+    assert isinstance(outcome, Result)
+    assert len(outcome.pairs) == pairs
+    assert side.clock[-1] <= max(limit_s, 340.0)
+    if pairs > 1:
+        return
+    (reason,) = outcome.reasons
+    (pair,) = outcome.pairs
+    expected_s = 3 * (pair.a[0] + pair.b[0])  # what was counted, and two uncounted steps a side
+    assert f"takes 10, about {340 + 9 * expected_s:.0f} s in all" in reason
 
 
 @pytest.mark.parametrize(

@@ -76,3 +76,13 @@ def test_programs_that_the_command_line_starts_use_utf8_too(tmp_path: Path) -> N
     )
     done = said(python_code(code), tmp_path)
     assert (done.stdout, done.stderr) == (b"PYTHONUTF8=1", b"")
+
+
+def test_an_encoding_that_is_asked_of_python_changes_nothing(tmp_path: Path) -> None:
+    """It wins over Python's UTF-8 mode: what the encoding lacks ended in a traceback."""
+    benchfarm = str(installed_beside("benchfarm"))
+    usual = said((benchfarm, "models", "list"), tmp_path, COLUMNS="60")
+    for asked in ("ascii", "latin-1:strict", "utf-8"):
+        given = {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1", "PYTHONIOENCODING": asked}
+        done = said((benchfarm, "models", "list"), tmp_path, COLUMNS="60", **given)
+        assert (done.returncode, done.stderr, done.stdout) == (0, b"", usual.stdout)

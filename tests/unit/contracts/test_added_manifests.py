@@ -95,6 +95,10 @@ BROKEN: dict[str, tuple[str, bytes, str]] = {
         *("programs/vendor-bench.yaml", program(policy=WORD).encode()),
         "stack vendor-bench and scenario vendor-bench both declare the knob policy",
     ),
+    "a workload's knob, without a model": (
+        *("programs/x.yaml", program("x", {**MODEL, "arguments": ["x", "{numerics}"]}).encode()),
+        "{numerics} is not a knob of the stack",
+    ),
     "a knob of the workloads": (
         *("programs/vendor-bench.yaml", program(command=MODEL, numerics=WORD).encode()),
         "stack vendor-bench and workload shapes_classifier both declare the knob numerics",
@@ -125,6 +129,9 @@ def test_without_a_broken_manifest_nothing_is_left_out(store: Path) -> None:
     (store / "programs" / "vendor-bench.yaml").write_text(program(numerics=WORD))
     catalog = load_catalog()
     assert catalog.left_out == all_left_out() == ()
+    told: dict[str, object] = {"files": {}, "arguments": ["/bin/true", "{model}", "{numerics}"]}
+    (store / "programs" / "model-bench.yaml").write_text(program("model-bench", told))
+    assert load_catalog().left_out == ()
     assert "own" in catalog.workloads["mine"].knobs
     # Of a program that takes no model, no workload has this knob.
     assert "numerics" in catalog.stacks["vendor-bench"].knobs

@@ -186,3 +186,21 @@ def test_of_packages_that_cannot_all_be_unpacked_there_is_nothing(root: Path) ->
     shutil.copy(root / "again/index/two.deb", cut)
     assert run(root, "unpack .deps/root three two").returncode == 0
     assert unpacked(root) == {"first": "1", "second": "2", "third": "3", "common": "of three"}
+
+
+@pytest.mark.parametrize("name", ["plain", "with space", "José's"])
+def test_make_reads_the_way_to_what_was_unpacked(root: Path, name: str) -> None:
+    """With other letters than ASCII's, make's shell could not read what bash had quoted."""
+    moved = root.rename(root.parent / name)
+    programs = moved / ".deps/root/usr/bin"
+    programs.mkdir(parents=True)
+    (programs / "unpacked").write_text("#!/bin/sh\necho found\n")
+    (programs / "unpacked").chmod(0o755)
+    with (moved / "Makefile").open("a") as makefile:
+        makefile.write("\nsaid:\n\t@. .deps/env && unpacked\n")
+    assert run(moved, "write_env").returncode == 0
+    environ = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
+    done = subprocess.run(
+        ["make", "-s", "said"], cwd=moved, env=environ, capture_output=True, check=False, text=True
+    )
+    assert (done.stdout, done.stderr) == ("found\n", "")

@@ -253,3 +253,16 @@ def test_the_host_rests_where_its_worker_would_not(
     monkeypatch.setattr(metering, "readable_domains", lambda: counters)
     spec = spec_of(tmp_path, builders.cpu(), scenario=scenario, knobs={"policy": policy})
     assert metering.host_rest_s(spec) == seconds
+
+
+async def test_no_counter_stands_in_for_a_meter_that_can_not_tell_when(tmp_path: Path) -> None:
+    """Trainings to a quality told the packages' energy where a meter ran at the wall."""
+    there, _ = metered(tmp_path, result())
+    found = await outcome_of(there, spec_of(tmp_path, builders.cpu(), scenario="training_quality"))
+    assert not {"energy", "energy_gross"} & found.metrics.keys()
+    facts = {n: v for n, v in found.environment.items() if "energy" in n or n in KERNELS}
+    assert facts == {"energy_unknown": "meter: when it measured is not known"}
+    told = result().model_copy(update={"metrics": {}, "environment": {}})
+    there, _ = metered(tmp_path, told)
+    spec = spec_of(tmp_path, builders.cpu(), scenario="training_quality")
+    assert await outcome_of(there, spec) == told, "an accuracy run tells of no energy"

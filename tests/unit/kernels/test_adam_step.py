@@ -84,6 +84,28 @@ def test_nan_and_infinities_stay_where_they_are(variant: str, kind: torch.dtype)
     assert torch.equal(weight.isnan(), master.isnan())
 
 
+@pytest.mark.parametrize("size", [1e20, 1e25])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_huge_gradient_does_what_it_does_in_torch(
+    variant: str, kind: torch.dtype, size: float
+) -> None:
+    """The square of one overflows, or even its share of the mean; the step after made it NaN."""
+    masters = [torch.ones(44), torch.ones(44)]
+    moments = [[torch.zeros(44) for _ in range(2)] for _ in masters]
+    for step, scale in ((1, size), (2, 1.0), (3, -1.0)):
+        gradient = torch.full((44,), scale).to(kind)
+        weight = masters[0] if kind == torch.float32 else masters[0].to(kind)
+        rest = [[moment] for moment in moments[0]]
+        adam_step(*([weight], [gradient], [masters[0]], *rest), step=step, learning_rate=0.1)
+        mine = [masters[1]], [gradient.float()], [masters[1]]
+        rest = [[moment] for moment in moments[1]]
+        reference.adam_step(*mine, *rest, step=step, learning_rate=0.1)
+        for found, truth in zip(masters[:1] + moments[0], masters[1:] + moments[1], strict=True):
+            torch.testing.assert_close(found, truth, rtol=2e-6, atol=0.0)
+    assert masters[0].isfinite().all()
+    assert moments[0][1].isinf().all() == (size > 1e20)
+
+
 @pytest.mark.parametrize("kinds", [*([kind] for kind in KINDS), KINDS], ids=str)
 def test_what_fits_runs_compiled(
     variant: str, kinds: list[torch.dtype], monkeypatch: pytest.MonkeyPatch

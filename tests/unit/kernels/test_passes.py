@@ -118,5 +118,5 @@ def tensors(found: object) -> list[Tensor]:
 def test_what_a_warm_up_left_out_is_in_no_percentile() -> None:
     slow, quick = (Pair(a=(2 * s, 2 * s), b=(s, s), a_first=True) for s in (9.0, 1.0))
     ratio = PairedRatio(0.5, 0.5, 0.5, pairs=4, warmup_pairs=2, steady=True)
-    state = ComparisonState((slow, slow, *[quick] * 4), ratio, elapsed_s=1.0)
+    state = ComparisonState((slow, slow, *[quick] * 4), ratio, elapsed_s=1.0, next_pair_s=1.0)
     assert percentiles(steady(state)) == ([2.0] * 3, [1.0] * 3)

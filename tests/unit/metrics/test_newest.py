@@ -31,6 +31,7 @@ def newest(value: float, validity: Validity = Validity.VALID, **changes: object)
         "validity": validity,
         "recorded_at": 2000.0,
         "metrics": {"step_time": Measurement(value=value, unit=Unit.SECONDS)},
+        "ranked": (value,),
     }
     return NewestResult.model_validate(said | changes)
 
@@ -93,6 +94,27 @@ def test_repeats_are_the_valid_ones_of_one_cell_in_one_sweep() -> None:
         newest(1.2),
     )
     assert values(results.snapshot()[KEY]) == (1.0, 1.1, 1.2)
+
+
+def test_an_accuracy_run_takes_no_speed_away() -> None:
+    """The figure that ranks, and all ratios to it, went until the next run with a speed."""
+    accuracy = {
+        name: Measurement(value=value, unit=unit)
+        for name, value, unit in (("top1", 0.7, Unit.FRACTION), ("peak_memory", 9.0, Unit.BYTES))
+    }
+    memory = Measurement(value=5.0, unit=Unit.BYTES)
+    fast = newest(1.0, metrics={**newest(1.0).metrics, "peak_memory": memory})
+    scored = newest(0.0, cell_key="scored", metrics=accuracy, ranked=())
+    told = {"step_time": 1.0, "peak_memory": 5.0, "top1": 0.7}
+    for order in ((fast, scored), (scored, fast)):
+        found = fold(*order).snapshot()[KEY]
+        assert (found.valid, found.latest) == (fast, order[1])
+        assert dict(found.medians) == told
+        assert found.ranked
+        assert found.ranked.median == 1.0
+    alone = fold(scored).snapshot()[KEY]
+    assert (alone.valid, alone.ranked) == (scored, None)
+    assert dict(alone.medians) == {"peak_memory": 9.0, "top1": 0.7}
 
 
 def test_a_snapshot_does_not_change() -> None:

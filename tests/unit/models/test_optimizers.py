@@ -1,11 +1,14 @@
+import gc
 import math
+import weakref
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from models.optimizers import Lamb, build_optimizer
+from models.optimizers import Lamb, build_optimizer, memory_order
 
 NAMES = ("adam", "sgd", "lamb")
 
@@ -61,6 +64,27 @@ def test_a_fused_optimizer_takes_a_schedule_s_learning_rates(name: str) -> None:
         torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-6)
     for moved, start in zip(still, parameters(), strict=True):
         assert torch.equal(moved, start), "at a learning rate of 0"
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_gradient_outlives_zero_grad(name: str, fused: bool) -> None:
+    """Those of the step before were there through the next passes, in its peak of memory."""
+    learning = parameters()
+    optimizer = build_optimizer(name, fused, learning, 0.01)
+    gone: list[int] = []
+    for number, parameter in enumerate(learning):
+        order = memory_order(parameter)
+        array = np.ones([parameter.shape[k] for k in order], np.float32)
+        weakref.finalize(array, gone.append, number)
+        as_indexed = [order.index(k) for k in range(len(order))]
+        parameter.grad = torch.from_numpy(array).permute(as_indexed)
+        del array
+    optimizer.step()
+    assert gone == []
+    optimizer.zero_grad(set_to_none=True)
+    gc.collect()
+    assert sorted(gone) == [*range(len(learning))]
 
 
 def test_lamb_by_hand() -> None:

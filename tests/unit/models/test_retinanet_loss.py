@@ -10,6 +10,7 @@ from models.retinanet import loss as losses
 from models.retinanet.data import DetectionTarget
 from models.retinanet.head import HeadOutputs
 from models.retinanet.loss import (
+    FOCAL_LOSSES,
     focal_loss_by_labels,
     reference_focal_loss,
     reference_matching,
@@ -117,3 +118,19 @@ def test_loss_by_labels_is_the_definition_and_so_is_its_gradient() -> None:
         (truth, gradients), (loss, own) = found
         torch.testing.assert_close(loss, truth, rtol=1e-5, atol=0)
         torch.testing.assert_close(own, gradients, rtol=tolerance, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", FOCAL_LOSSES)
+def test_what_is_left_out_of_the_loss_may_be_anything(name: str) -> None:
+    """A row that is ignored made the loss by labels NaN."""
+    classes = torch.tensor([BACKGROUND, *[IGNORED] * 3, 1])
+    found = []
+    for odd in (0.0, math.nan, math.inf, -math.inf):
+        logits = torch.tensor([[0.5, -1.0], [odd, 0.0], [0.0, odd], [odd, odd], [-2.0, 20.0]])
+        logits.requires_grad_()
+        loss = FOCAL_LOSSES[name](logits, classes)
+        torch.autograd.backward(loss)
+        assert logits.grad is not None
+        assert not logits.grad[classes == IGNORED].any()
+        found.append((loss.item(), logits.grad.tolist()))
+    assert all(one == found[0] for one in found)

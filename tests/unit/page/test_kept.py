@@ -104,6 +104,25 @@ def test_a_shared_rest_bounds_the_share_of_the_time_of_all_values_together() -> 
     assert min(Counter(made).values()) > 5, "each is made anew, in its turn"
 
 
+def test_what_is_cheap_stays_fresh_beside_what_is_costly() -> None:
+    """It rested as long as all together: for minutes beside a few reports of large sweeps."""
+    now, costs = [0.0], {"cheap": 0.05, "costly": 5.0, "costly, too": 5.0}
+    kept, made = Kept(lambda: now[0], shared_rest=True), Counter[str]()
+
+    def make(of: str) -> None:
+        made[of] += 1
+        now[0] += costs[of]
+
+    for marker in range(1000):
+        for of in costs:
+            kept.get(of, marker, 10.0, partial(make, of), rest=20.0)
+        now[0] += 1.0
+    spent_s = sum(costs[of] * number for of, number in made.items())
+    assert spent_s <= sum(costs.values()) + now[0] / 20
+    assert made["cheap"] > now[0] / (20 * 3 * 0.05 + 2 * 5.0)
+    assert 1 < made["costly"] <= now[0] / (20 * 3 * 5.0) + 1
+
+
 def test_what_was_shown_long_ago_lengthens_no_shared_rest() -> None:
     now, made = [0.0], list[float]()
     kept = Kept(lambda: now[0], shared_rest=True)

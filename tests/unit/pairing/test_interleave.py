@@ -72,6 +72,48 @@ def test_no_pair_is_begun_that_would_not_end_in_time(
     assert state.elapsed_s <= max(limit_s, 2 * turn_s), "one pair tells how long a pair takes"
 
 
+def test_what_is_compiled_in_the_first_pair_is_expected_of_no_other() -> None:
+    now = 0.0
+
+    @dataclass
+    class Compiled:
+        """A Side that compiles in the uncounted step of its first batch."""
+
+        compile_s: float
+
+        async def run_batch(self, steps: int) -> tuple[float, ...]:
+            nonlocal now
+            now += self.compile_s + (1 + steps) * 0.5
+            self.compile_s = 0.0
+            return (0.5 + now % 0.3,) * steps
+
+    plan = Plan(width=1e-9, time_limit_s=250.0, seed="1", batch_s=1.0)
+    state = asyncio.run(interleave(Compiled(100.0), Compiled(100.0), plan, clock=lambda: now))
+    first, *others = state.pairs
+    assert first.ended_s == 202.0
+    assert len(others) == (250 - 202) / 2
+    assert state.elapsed_s == plan.time_limit_s
+
+
+@pytest.mark.parametrize(("limit_s", "pairs"), [(2.3, 1), (2.5, 2), (4.5, 3)])
+def test_the_second_pair_is_expected_to_have_all_its_steps(limit_s: float, pairs: int) -> None:
+    now = 0.0
+
+    @dataclass
+    class Short:
+        """A Side whose steps all take as long, one uncounted step a batch."""
+
+        async def run_batch(self, steps: int) -> tuple[float, ...]:
+            nonlocal now
+            now += (1 + steps) * 0.1
+            return (0.1,) * steps
+
+    plan = Plan(width=0.0, time_limit_s=limit_s, seed="1", batch_s=1.0)
+    state = asyncio.run(interleave(Short(), Short(), plan, clock=lambda: now))
+    assert [len(pair.a) for pair in state.pairs] == [1, 9, 9][:pairs]
+    assert state.elapsed_s <= limit_s
+
+
 def test_the_same_seed_tosses_the_same_coins() -> None:
     orders = [[p.a_first for p in run(lambda: 1.0, lambda: 2.0).pairs] for _ in range(2)]
     assert orders[0] == orders[1]

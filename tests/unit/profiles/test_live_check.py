@@ -190,6 +190,15 @@ def test_a_slow_watched_step_is_in_neither(log: Callable[..., Path]) -> None:
     assert compared(here, named(replace(live, primitives=rows))).whole.ratio == pytest.approx(1.0)
 
 
+def test_a_step_that_is_slow_in_primitives_alone_is_in_neither(log: Callable[..., Path]) -> None:
+    """In a small model they are a fifth of a step: its median tells nothing of them."""
+    file = log()
+    live = measured(file, step_s=1.0, verbose_step_s=1.0, scale=0.96, onednn_median=0.8)
+    rows = tuple(replace(row, seconds=row.seconds * 0.96 / 0.8) for row in live.primitives)
+    here = named(replayed(import_file(file), 0.9))
+    assert compared(here, named(replace(live, primitives=rows))).whole.ratio == pytest.approx(1.0)
+
+
 def test_only_what_was_replayed_for_both_is_compared(log: Callable[..., Path]) -> None:
     file = log()
     here, live = replayed(import_file(file), 0.9), measured(file)

@@ -84,6 +84,13 @@ def test_a_profile_is_of_the_plain_step_or_invalid(
         assert summary_lines(summary)[0] == f"INVALID: {summary.reasons[0]}"
 
 
+def test_how_far_a_slow_step_moves_the_mean_is_told(tmp_path: Path) -> None:
+    summary = scaled(tmp_path, (1.0,) * 3, (1.0, 1.2, 1.1)).summary
+    assert summary.onednn_median == pytest.approx(1.0, rel=1e-3)
+    other = scaled(tmp_path / "other", (1.0,) * 3, (1.0, 1.6, 1.0)).summary
+    assert other.onednn_median == pytest.approx(1 / 1.2, rel=1e-3)
+
+
 @pytest.mark.parametrize(("points", "is_valid"), [(3.0, True), (5.0, False)])
 def test_watched_runs_agree_where_the_time_goes(
     tmp_path: Path, points: float, is_valid: bool

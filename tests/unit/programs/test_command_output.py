@@ -449,6 +449,19 @@ def test_templates_are_filled_and_no_shell_reads_them() -> None:
     assert of.knobs_named() == {"threads", "fast", "mode"}
 
 
+def test_a_program_that_takes_a_model_can_be_told_its_number_format() -> None:
+    """The knob is the workload's: a program that declared it, too, is refused."""
+    quick = {"when": "numerics", "equals": "int8", "arguments": ["--quick", "{threads}"]}
+    of = command(arguments=["p", "{model}", "--as={numerics}", quick])
+    assert of.knobs_named() == {"threads"}
+    knobs: dict[str, Scalar] = {"threads": 2, "numerics": "int8"}
+    given = rendered(of, knobs, {"model": "/d/m"})[0]
+    assert given == ["p", "/d/m", "--as=int8", "--quick", "2"]
+    other = rendered(of, {**knobs, "numerics": "fp32"}, {"model": "/d/m"})[0]
+    assert other == ["p", "/d/m", "--as=fp32"]
+    assert command(arguments=["p", "{numerics}"]).knobs_named() == {"numerics"}, "of no task's"
+
+
 def test_a_file_that_only_arguments_left_out_name_is_not_needed() -> None:
     of = command(
         files={"program": {}, "library": {"filename": "libx.so"}, "delegate": {}, "both": {}},

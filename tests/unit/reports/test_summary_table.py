@@ -9,6 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from controller.contracts.base import Scalar
+from controller.contracts.catalog import Catalog
 from controller.contracts.manifests import ScenarioManifest
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Measurement, Validity
@@ -241,13 +242,74 @@ def test_a_value_of_zero_has_no_ratio_and_says_why(values: tuple[float, float]) 
     mine, base = ({"rate": Measurement(value=v, unit=Unit.SAMPLES_PER_SECOND)} for v in values)
     found = [result(scenario="rates", metrics=base, stack="torch", repeat=n) for n in (0, 1)]
     found += [result(scenario="rates", metrics=mine, stack="other", repeat=n) for n in (0, 1)]
-    known = catalog()
-    rates = ScenarioManifest(name="rates", title="Rates", metric="rate")
-    known = known.model_copy(update={"scenarios": {**known.scenarios, "rates": rates}})
+    known = with_rates()
     summary = summarise(found, [], {"stack": "torch"}, known)
     (row,) = [cell for cell in summaries_of(summary.rankings) if not cell.is_baseline]
     assert (row.vs_baseline, row.no_ratio) == (None, NoRatio.NOT_POSITIVE)
     assert summary_lines(summary.rankings, 100, "all")
+    view = sweep_view(SweepExample().data(found, []), known, MADE)
+    (verdict,) = view.rankings[0].verdicts
+    first, second = sorted(values, reverse=True)
+    leads, follows = (f"rate {shown(value, Unit.SAMPLES_PER_SECOND)}" for value in (first, second))
+    assert f" comes first: {leads}; the next, " in verdict
+    assert verdict.endswith(f", has {follows}: no ratio, since a value is not positive.")
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_what_has_no_ratio_to_the_best_has_no_share_of_its_speed(value: float) -> None:
+    """Each device was given the whole speed of the best."""
+    rates = [
+        result(scenario=name, metrics={"rate": measured}, device=device)
+        for name, measures in (("rates", (2.0, value)), ("others", (4.0, 2.0)))
+        for device, each in zip(("a", "b"), measures, strict=True)
+        for measured in [Measurement(value=each, unit=Unit.SAMPLES_PER_SECOND)]
+    ]
+    known = with_rates(with_rates(), name="others")
+    (board,) = sweep_view(SweepExample().data(rates, []), known, MADE).scoreboards
+    shares = {device.id: [s.share if s else None for s in line] for device, line in board.rows}
+    assert shares == {"a": [1.0, 1.0], "b": [value / 2 or None, 0.5]}
+
+
+def test_a_metric_that_checks_a_cell_makes_none_faster() -> None:
+    """A device ten times as near to a reference was said to be ten times as fast."""
+    measured = [
+        result(scenario=name, metrics={"rate": of}, device=device, repeat=n)
+        for name in ("rates", "checks", "others")
+        for device, value in (("a", 0.1), ("b", 1.0))
+        for of in [Measurement(value=value, unit=Unit.LOSS)]
+        for n in (0, 1)
+    ]
+    known = with_rates(with_rates(with_rates(), name="others"), name="checks", compares_speed=False)
+    data = SweepExample(baseline={"steps": 7}).data(measured, [])
+    view = sweep_view(data, known, MADE)
+    by_name = {ranking.scenario: ranking for ranking in view.rankings}
+    assert by_name["checks"].verdicts == ()
+    assert [row.rank for row in by_name["checks"].rows] == [1, 2], "the nearer one first"
+    assert [row.vs_best for row in by_name["checks"].rows] == [None, None]
+    assert all("as fast as the next" in by_name[n].verdicts[0] for n in ("rates", "others"))
+    (board,) = view.scoreboards
+    assert [ranking.scenario for ranking in board.rankings] == ["rates", "others"]
+    html = report_html(view)
+    assert html.count('<td class="number">best</td>') == 2
+    sides = [
+        one.model_copy(update={"stack": f"stack-{one.device}", "device": "a", "cell_key": key})
+        for one in measured
+        for key in (f"{one.scenario} {one.device}",)
+    ]
+    summary = summarise(sides, [], {"stack": "stack-a"}, known)
+    cells = [c for c in summaries_of(summary.rankings) if c.scenario == "checks"]
+    assert [(c.vs_baseline, c.no_ratio) for c in cells] == [(None, None), (None, NoRatio.NO_SPEED)]
+
+
+def with_rates(
+    known: Catalog | None = None, name: str = "rates", *, compares_speed: bool = True
+) -> Catalog:
+    """Return a catalogue with a scenario whose metric is `rate`."""
+    known = known or catalog()
+    rates = ScenarioManifest(
+        name=name, title=name.title(), metric="rate", compares_speed=compares_speed
+    )
+    return known.model_copy(update={"scenarios": {**known.scenarios, name: rates}})
 
 
 def test_metrics_of_a_users_own_program_are_shown() -> None:

@@ -22,6 +22,7 @@ from tests.support.farm import FarmBox
 from tests.support.waiting import PATIENCE_S, until
 
 CONTENT = noise(5000)
+HOUR_S = 3600.0
 USUAL = Retention()
 
 
@@ -40,7 +41,8 @@ class Box(FarmBox):
         self.host = builders.agent().host
 
     def desk(self, retention: Retention = USUAL, host: str = "head") -> ArtefactDesk:
-        return ArtefactDesk(self.farm, self.artefacts, lambda: self.pinned, retention, host)
+        clock = self.clock.both()
+        return ArtefactDesk(self.farm, self.artefacts, lambda: self.pinned, retention, host, clock)
 
     def file(self, content: bytes = CONTENT, agent: str = "host-1", **of: object) -> ArtefactFile:
         known = {"run_id": self.ref.run_id, "attempt": self.ref.attempt, **of}
@@ -172,6 +174,47 @@ async def test_age_removes_and_unreadable_pins_remove_nothing(
     assert places(box) == {"output.log": "expired"}
 
 
+async def test_a_clock_that_is_set_ahead_makes_nothing_old(
+    box: Box, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk = box.desk(Retention(days=180, most_bytes=10**9))
+    await send(desk, box.file())
+    for ahead_s in (200 * DAY_S, HOUR_S, -HOUR_S):
+        box.clock.step(ahead_s)
+        await desk.expire()
+        box.clock.now += HOUR_S  # both clocks go on, the wall clock from where it was set
+        await desk.expire()
+        assert places(box) == {"output.log": "head"}
+    assert caplog.text.count("the date was set 4800 h ahead") == 1, "the same trouble is said once"
+    box.clock.now += 180 * DAY_S
+    await desk.expire()
+    assert places(box) == {"output.log": "expired"}
+
+
+async def test_a_clock_that_was_behind_and_is_set_right_makes_nothing_old(box: Box) -> None:
+    box.clock.step(-200 * DAY_S)  # as after the start of a host whose battery is empty
+    desk = box.desk(Retention(days=180, most_bytes=10**9))
+    await send(desk, box.file())
+    box.clock.step(200 * DAY_S)
+    await desk.expire()
+    assert places(box) == {"output.log": "head"}
+    box.clock.now += 180 * DAY_S + 1
+    await desk.expire()
+    assert places(box) == {"output.log": "expired"}
+
+
+async def test_a_clock_that_was_ahead_and_is_set_right_makes_nothing_old(
+    box: Box, caplog: pytest.LogCaptureFixture
+) -> None:
+    box.clock.step(200 * DAY_S)
+    desk = box.desk(Retention(days=180, most_bytes=10**9))
+    box.clock.step(-200 * DAY_S)
+    await send(desk, box.file())
+    await desk.expire()
+    assert places(box) == {"output.log": "head"}
+    assert caplog.text == ""
+
+
 def places(box: Box) -> dict[str, str]:
     rows = ArtefactFolder(box.folder).rows(box.ref.run_id)
     return {row["name"]: str(row["where"]) for row in rows}
@@ -193,8 +236,22 @@ async def test_it_looks_again_and_again(box: Box) -> None:
         looks += 1
         return frozenset()
 
-    desk = ArtefactDesk(box.farm, box.artefacts, pinned, Retention(), "head")
+    clock = box.clock.both()
+    desk = ArtefactDesk(box.farm, box.artefacts, pinned, Retention(), "head", clock)
     task = asyncio.create_task(desk.keep_to_retention(look_s=0.0))
     await until(lambda: looks >= 3, "it has looked three times")
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_it_does_not_look_at_once_since_the_clock_may_still_be_set(box: Box) -> None:
+    await send(box.desk(), box.file())
+    box.clock.now += 200 * DAY_S
+    desk = box.desk()
+    task = asyncio.create_task(desk.keep_to_retention())
+    for _ in range(50):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await desk.offer(box.file())  # done in the same thread, after whatever was begun there
+    assert places(box) == {"output.log": "head"}

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.contracts.errors import AgentRevoked, StoreDamaged, UserError
+from controller.contracts.errors import AgentRevoked, StoreConflict, StoreDamaged, UserError
 from controller.contracts.records import SweepRecord
-from controller.contracts.run import RunState
+from controller.contracts.run import OutcomeRecord, RunChange, RunState
 from controller.store import reading
 from controller.store.rows import Row, sweep_of
 from tests.support import builders, sqlite_damage
@@ -21,6 +21,8 @@ from tests.support.farm import FarmBox
 DAMAGES = (
     "UPDATE agents SET host = x'ff'",
     "UPDATE devices SET facts = '{'",
+    "DELETE FROM agents",
+    "DELETE FROM devices",
     "UPDATE sweeps SET document = '{' WHERE number = 1",
     "UPDATE runs SET state = 'text' WHERE state = 'leased'",
     "UPDATE attempts SET leased_at = 'text'",
@@ -199,6 +201,29 @@ def test_a_damaged_page_of_what_was_never_leased_holds_up_no_run(
         box.submit(builders.sweep(name="after"))
     assert _run_all(box) == runs
     assert {run.run_id for run in box.store.runs()} == runs, "each has a sound row"
+
+
+def test_an_outcome_that_contradicts_a_stored_one_is_refused_and_holds_up_no_other_run(
+    box: FarmBox, caplog: pytest.LogCaptureFixture
+) -> None:
+    box.farm.register(builders.registration())
+    box.submit(builders.sweep(repeats=2))
+    (job,) = box.ask().run
+    stored = OutcomeRecord(
+        run_id=job.ref.run_id,
+        attempt=1,
+        outcome=builders.result(0.125),
+        counted=True,
+        started_at=1000.0,
+        recorded_at=1000.0,
+    )
+    box.store.save_runs([RunChange(box.run(job.ref.run_id), stored)])
+    with pytest.raises(StoreConflict, match="attempt 1 already has another outcome"):
+        box.report(job.ref, builders.result(0.5))
+    assert f"run {job.ref.run_id} is set aside" in caplog.text
+    (following,) = box.ask().run
+    assert following.ref.run_id != job.ref.run_id
+    assert [r.metrics["step_time"].value for r in box.store.results()] == [0.125]
 
 
 def test_runs_of_a_sweep_that_this_release_does_not_understand_are_left_out(

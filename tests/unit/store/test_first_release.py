@@ -7,13 +7,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 from typer.testing import CliRunner
 
 from controller.cli.main import app
-from controller.contracts.errors import HomeUnusable, UserError
-from controller.store import tables
+from controller.contracts.errors import HomeUnusable, StoreUnavailable, UserError
+from controller.store import migrate, tables
 from controller.store.connecting import CONVERTER
-from controller.store.integrity import check
+from controller.store.integrity import check, salvage
 from controller.store.sqlite import SqliteStore
 
 DATA = Path(__file__).parent / "data"
@@ -53,6 +54,52 @@ def test_the_newest_one_is_that_of_the_release_and_nothing_in_it_is_lost(tmp_pat
     assert found.damage == []
     kept = {"sweeps": 4, "runs": 48, "results": 36, "failures": 8}
     assert kept.items() <= found.sound.items()
+
+
+def _lose(path: Path, device_id: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM devices WHERE device_id = ?", (device_id,))
+
+
+def _rows_on(path: Path, device_id: str) -> int:
+    """Return how many rows refer to a device."""
+    with closing(sqlite3.connect(path)) as connection:
+        queries = (
+            f"SELECT count(*) FROM {table} WHERE device_id = ?"
+            for table in ("attempts", "device_events")
+        )
+        return sum(connection.execute(query, (device_id,)).fetchone()[0] for query in queries)
+
+
+def test_the_newest_one_is_migrated_with_rows_that_refer_to_lost_ones(tmp_path: Path) -> None:
+    path = _store(tmp_path, NEWEST)
+    before, loose = _rows(path), _rows_on(path, "phone-1")
+    _lose(path, "phone-1")
+    SqliteStore.open(path).close()
+    found = check(path)
+    named = [line for line in found.damage if line.endswith("refers to no devices")]
+    assert len(named) == loose > 10
+    assert found.sound["results"] == 36
+    assert _rows(path)["attempts"] == before["attempts"]
+    salvage(path, tmp_path / "new.sqlite")
+    SqliteStore.open(tmp_path / "new.sqlite").close()
+
+
+def test_a_migration_that_would_orphan_rows_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, upgrade = _store(tmp_path, NEWEST), migrate.upgrade
+    _lose(path, "phone-1")
+    before = _rows(path)
+
+    def careless(connection: Connection) -> None:
+        upgrade(connection)
+        connection.exec_driver_sql("DELETE FROM devices")
+
+    monkeypatch.setattr(migrate, "upgrade", careless)
+    with pytest.raises(StoreUnavailable, match=f"orphan {_rows_on(path, 'host-1')} rows"):
+        SqliteStore.open(path)
+    assert _rows(path) == before, "nothing of it is kept"
 
 
 @pytest.mark.parametrize("revision", TOO_OLD)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from controller.contracts.base import Scalar
 from controller.contracts.outcome_filter import CellFilter, OutcomeFilter
 from controller.contracts.result import Validity
 from controller.contracts.run import Run, RunChange
@@ -33,6 +34,14 @@ PAIRED = PairedCandidate(stack="ipex", knobs={"dtype": "fp32", "fused": True}, w
 SWEEP = sweep_record(generation=2, repeats=12).sweep_id
 RESULTS = 4 * 9 + 1
 """Nine of each of four sweeps, and one paired comparison."""
+
+
+def omitted(workload: str, stack: str, scenario: str) -> Mapping[str, Scalar]:
+    """Return what cells of one stack may lack, and what another's have."""
+    assert (workload, scenario) == ("retinanet", "training")
+    return {"eager": {"later": 1, "batch": 64}, "ipex": {"later": 2}}[stack]
+
+
 KEPT = [
     (OutcomeFilter(), RESULTS),
     (OutcomeFilter(sweep_id=SWEEP), 9),
@@ -57,6 +66,12 @@ KEPT = [
     (OutcomeFilter(CellFilter(knobs={"batch": True})), 0),
     (OutcomeFilter(CellFilter(stack="eager", knobs={"fused": True})), 0),
     (OutcomeFilter(CellFilter(knobs={"no such": 1})), 0),
+    (OutcomeFilter(CellFilter(knobs={"later": 1}, omitted=omitted)), RESULTS),
+    (OutcomeFilter(CellFilter(knobs={"later": 2}, omitted=omitted)), 1),
+    (OutcomeFilter(CellFilter(knobs={"later": True}, omitted=omitted)), 0),
+    (OutcomeFilter(CellFilter(knobs={"later": 1, "dtype": "fp32"}, omitted=omitted)), 0),
+    (OutcomeFilter(CellFilter(knobs={"batch": 64}, omitted=omitted)), 0),
+    (OutcomeFilter(CellFilter(stack="ipex", knobs={"later": 1}, omitted=omitted)), 0),
 ]
 
 
