@@ -75,7 +75,8 @@ class PairedRunner:
                 await a.ready()
                 await b.ready()
                 setup_s = reporter.setup_s = self.clock() - began
-                plan = self._plan(spec, candidate, setup_s)
+                uncounted = max(a.uncounted, b.uncounted)
+                plan = self._plan(spec, candidate, setup_s, uncounted)
                 state = await interleave(a, b, plan, tell, self.clock)
         except TimeoutError:
             if not alarm.expired():
@@ -86,12 +87,15 @@ class PairedRunner:
             candidate.metric, await a.finish(), await b.finish(), state, rest_cpu_s, setup_s
         )
 
-    def _plan(self, spec: WorkerSpec, candidate: CandidateJob, setup_s: float) -> Plan:
+    def _plan(
+        self, spec: WorkerSpec, candidate: CandidateJob, setup_s: float, uncounted: int
+    ) -> Plan:
         return Plan(
             width=candidate.width,
             time_limit_s=candidate.time_limit_s - setup_s,
             seed=f"{spec.job.ref.run_id}/{spec.job.ref.attempt}",
             batch_s=self.batch_s,
+            uncounted=uncounted,
         )
 
 

@@ -38,6 +38,11 @@ class MeasuredSide(Side, Protocol):
         alive."""
         ...
 
+    @property
+    def uncounted(self) -> int:
+        """Steps at the beginning of each batch that are not counted; known once it is ready."""
+        ...
+
 
 class WorkerSide:
     """A worker process that stays alive between its batches, waiting on its standard input."""
@@ -48,10 +53,11 @@ class WorkerSide:
         batches = spec.model_copy(update={"in_batches": True})
         self._life = asyncio.create_task(process.run(batches, _unheard, self._talk))
         self.rest_cpu_s = 0.0
+        self.uncounted = 1
 
     async def ready(self) -> None:
         """See MeasuredSide.ready."""
-        await self._heard()
+        self.uncounted = (await self._heard()).uncounted
 
     async def run_batch(self, steps: int) -> tuple[float, ...]:
         """See Side.run_batch."""
@@ -95,6 +101,8 @@ class WholeRuns:
     results: list[Result] = field(default_factory=list)
     rest_cpu_s: None = None
     """No process stays alive between batches."""
+    uncounted: int = 0
+    """See MeasuredSide.uncounted."""
 
     async def ready(self) -> None:
         """See MeasuredSide.ready."""

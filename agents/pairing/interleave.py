@@ -15,8 +15,6 @@ from controller.stats.pairs import PairedRatio, enough, ratio_of_pairs
 BATCH_S = 1.0
 """Length of a batch of short steps: long compared with switching sides, short compared with the
 drift that a pair cancels."""
-MOST_UNCOUNTED = 2
-"""Steps of a batch that are not counted, at most; more only where data is loaded ahead."""
 MAX_STEPS = 199
 MAX_PAIRS = 500
 """Both bound the stored data: a comparison has at most 200,000 samples."""
@@ -45,6 +43,8 @@ class Plan:
     """Seed of the random order within pairs."""
     batch_s: float | None = BATCH_S
     """Seconds a batch; None: a batch is one step, however long."""
+    uncounted: int = 1
+    """Steps of a batch that are not counted, of the side that has most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ async def interleave(
             next_s = last_pair_s(pairs)
         else:
             steps = next_steps(pairs[-1], plan.batch_s)
-            next_s = next_pair_s(pairs, steps)
+            next_s = next_pair_s(pairs, steps, plan.uncounted)
         state = ComparisonState(tuple(pairs), ratio_of_pairs(pairs), elapsed, next_s)
         tell(state)
         if is_over(state, plan):
@@ -101,17 +101,18 @@ def last_pair_s(pairs: Sequence[Pair]) -> float:
     return ends[-1] - (ends[0] if len(ends) > 1 else 0.0)
 
 
-def next_pair_s(pairs: Sequence[Pair], steps: int) -> float:
+def next_pair_s(pairs: Sequence[Pair], steps: int, uncounted: int) -> float:
     """Return about how long the next pair takes whose batches are some steps: as long as the last.
 
     The first pair is one counted step of each side, and may contain all that the sides compile, in
-    steps that are not counted. So after it, its samples tell, with two uncounted steps a side.
+    steps that are not counted. So after it, its samples tell, with the uncounted steps of each side
+    and one more. uncounted: see Plan.
     """
     last_s = last_pair_s(pairs)
     if len(pairs) > 1:
         return last_s
     step_s = median(pairs[0].a) + median(pairs[0].b)
-    return min(last_s + (steps - 1) * step_s, (steps + MOST_UNCOUNTED) * step_s)
+    return min(last_s + (steps - 1) * step_s, (steps + uncounted + 1) * step_s)
 
 
 def next_steps(pair: Pair, batch_s: float) -> int:

@@ -207,7 +207,7 @@ def run_batches(
     stepping = _stepping(workload, backend)
     trainer = Trainer(stepping)
     steps: Steps = []
-    say(StepBatch())
+    say(StepBatch(uncounted=1 + trainer.ahead))
     rested = stepping.cpu_s()
     for count in orders:
         rest_cpu_s = stepping.cpu_s() - rested

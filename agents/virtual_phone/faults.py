@@ -135,25 +135,22 @@ class Link:
         self._passed = 0
         self._offline = False
         self._back_at = 0.0
+        self.restarting = False
+        """Whether the last cut was the end of the daemon; until it starts a command again."""
         self.was_cut = False
         """Whether a Disconnect has happened."""
 
     @property
     def offline(self) -> bool:
         """Whether new connections are closed at once."""
-        return self._offline or self.restarting
-
-    @property
-    def restarting(self) -> bool:
-        """Whether the daemon counts as being restarted."""
-        return time.monotonic() < self._back_at
+        return self._offline or time.monotonic() < self._back_at
 
     def set(self, faults: Sequence[Fault]) -> None:
         """Apply these faults from now on; a Disconnect starts to count."""
         self._offline, self._back_at = find(Offline, faults) is not None, 0.0
         self._slow = find(Slow, faults)
         self._disconnect = find(Disconnect, faults)
-        self._passed, self.was_cut = 0, False
+        self._passed, self.was_cut, self.restarting = 0, False, False
         if find(Hang, faults):
             self._answering.clear()
         else:
@@ -171,6 +168,7 @@ class Link:
 
     def command_started(self, command: str) -> None:
         """Apply faults at the start of a command; raises LinkCut."""
+        self.restarting = False
         fault = self._disconnect
         if fault and fault.command and fault.command in command:
             self._cut(fault)
@@ -183,7 +181,7 @@ class Link:
     def _cut(self, fault: Disconnect) -> None:
         self._disconnect, self.was_cut = None, True
         self._offline = self._offline or fault.stay_offline
-        self._back_at = time.monotonic() + fault.away_s
+        self._back_at, self.restarting = time.monotonic() + fault.away_s, fault.away_s > 0
         cut = LinkCut("a fault has cut it")
         cut.silent = fault.silent
         raise cut

@@ -44,8 +44,11 @@ def caller_of(authorization: str, store: StoreReader, home: Home) -> Caller:
 
 
 def known_digests(store: StoreReader, home: Home) -> frozenset[str]:
-    """Return the digests of all tokens that are valid now; raises HomeUnusable."""
-    own = _own_token(home)
+    """Return the digests of all tokens that are known to be valid now."""
+    try:
+        own = _own_token(home)
+    except HomeUnusable:  # of the others, all is known
+        own = ""
     tokens = (token.digest for token in store.tokens() if token.revoked_at is None)
     return frozenset([*tokens, *([digest_of(own)] if own else [])])
 

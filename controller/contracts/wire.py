@@ -239,6 +239,8 @@ class StepBatch(Contract):
     """Seconds of each counted step; empty in the first message."""
     rest_cpu_s: float = 0.0
     """CPU seconds used between the previous batch and this one, when the worker should be idle."""
+    uncounted: int = Field(default=1, ge=0)
+    """Steps at the beginning of each batch that are not counted; told by the first message."""
 
 
 Message = Annotated[Progress | StepBatch | Result | Failure, Field(discriminator="type")]

@@ -213,13 +213,16 @@ def _comparison(
 
 
 def _directions(results: Results, catalog: Catalog) -> dict[tuple[str, str], float]:
-    """Return the better direction for each scenario and ranking metric, from the unit."""
+    """Return the better direction for each scenario and ranking metric, from the unit.
+
+    Of scenarios that measure no speed there is none, and so no ratio.
+    """
     directions: dict[tuple[str, str], float] = {}
     for key, it in results.items():
         scenario = catalog.scenarios.get(key.scenario)
         newest = it.valid or it.latest
         measured = newest.metrics.get(scenario.metric) if scenario and newest else None
-        if scenario and measured:
+        if scenario and scenario.compares_speed and measured:
             better = -1.0 if measured.unit.lower_is_better else 1.0
             directions[scenario.name, scenario.metric] = better
     return directions

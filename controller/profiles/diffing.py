@@ -87,6 +87,7 @@ def _times_of_same_work(
     products beside the steps, where both are known, agree.
     """
     operations: defaultdict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    as_before_s = 0.0
     for change in found:
         if change.cause.kind is not ChangeKind.SAME_WORK:
             continue
@@ -95,13 +96,14 @@ def _times_of_same_work(
             took = operations[change.one.phase, change.one.op]
             took[0] += change.one.seconds
             took[1] += change.other.seconds
+            if abs(change.other.seconds - change.one.seconds) < NOISE * change.one.seconds:
+                as_before_s += change.one.seconds
     same = [(other_s / one_s, one_s) for one_s, other_s in operations.values() if one_s > 0]
     if not same:
         return 1.0
     times = _median_by_time(same)
     same_s = sum(seconds for _, seconds in same)
     alike_s = sum(s for own, s in same if abs(own - times) < MACHINES_OWN * times)
-    as_before_s = sum(seconds for own, seconds in same if abs(own - 1) < NOISE)
     is_most = 2 * same_s > sum(change.one.seconds for change in found)
     is_shared = alike_s > SHARED * same_s and as_before_s < SHARES_APART * same_s
     is_apart = max(times, 1 / times) > 1 + NOISE if times else False

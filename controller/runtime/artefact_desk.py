@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
@@ -34,8 +35,9 @@ HOUR_S: Final = 3600.0
 MOST_ADMITTED: Final = 1000
 """Attempts that are remembered as their agents'."""
 _AHEAD: Final = (
-    "the date was set %.0f h ahead since the controller started, or this host slept: artefacts"
-    " expire that much later. If the date is wrong, correct it before the controller starts again."
+    "the date was set %.0f h ahead since the controller started, or this host slept: until it"
+    " starts again, artefacts expire that much later. See before that the date is right, and tag"
+    f" sweeps `{PINNED}` whose artefacts came while it was behind."
 )
 Answer = TypeVar("Answer")
 
@@ -61,7 +63,8 @@ class ArtefactDesk:
         self._host = host
         self._clock = clock
         self._looked_at = clock.steady()
-        self._steady_began = clock.wall() - clock.steady()
+        self._began = clock.steady()
+        self._steady_began = clock.wall() - self._began
         """The date at which the steady clock began."""
         self._is_ahead = False
         self._thread = ThreadPoolExecutor(1, "artefacts")
@@ -133,12 +136,15 @@ class ArtefactDesk:
     def _expire(self) -> None:
         self._looked_at = self._clock.steady()
         now = self._age_date()
+        # The date may be wrong after a host's start, until it is set: then nothing is old by it.
+        is_believed = self._looked_at - self._began >= LOOK_S
         try:
             pinned = self._pinned()
             if pinned is None:
                 log.error("no artefact expires: which sweeps are pinned can't be read")
                 return
-            gone = expired(self._store.kept(pinned), self._retention, now)
+            age_date = now if is_believed else -math.inf
+            gone = expired(self._store.kept(pinned), self._retention, age_date)
             if gone:
                 said = sum(one.kept_bytes for one in gone)
                 log.info("%d artefacts expire, %d bytes", len(gone), said)

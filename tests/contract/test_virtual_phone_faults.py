@@ -141,7 +141,7 @@ def test_what_ignores_a_hangup_outlives_the_link_and_not_the_daemon(
     assert phone.status().processes == 2
     adb("shell", "pkill -KILL -x sleep")
     eventually(lambda: phone.status().processes == 0, "nothing is left")
-    phone.set_faults(faults.Disconnect(shell_output=True, away_s=1))
+    phone.set_faults(faults.Disconnect(shell_output=True, away_s=0.001))
     assert adb("shell", command, check=False).returncode == 255
     eventually(lambda: phone.status().processes == 0, "both have ended")
     eventually(lambda: adb.state_of(phone.address) == "device", "adb has reconnected")

@@ -13,7 +13,12 @@ from controller.reports.views.columns import columns_of, with_stacks
 from controller.reports.views.model import Columns, Ranking, Row
 from controller.reports.views.reference import Reference
 from controller.reports.views.rows import Candidate, advantage, candidates_of, rows_of
-from controller.reports.views.verdicts import best_verdict, disturbed_verdict, subject_verdicts
+from controller.reports.views.verdicts import (
+    NOTHING_VALID,
+    best_verdict,
+    disturbed_verdict,
+    subject_verdicts,
+)
 
 Task = tuple[Work, bool]
 """What is computed, and whether a virtual device did it."""
@@ -109,8 +114,8 @@ def _verdicts(
     candidates: Sequence[Candidate], rows: Sequence[Row], columns: Columns, reference: Reference
 ) -> tuple[str, ...]:
     if not columns.compares_speed:
-        disturbed = disturbed_verdict(rows)
-        return (disturbed,) if disturbed else ()
+        nothing = "" if any(row.rank for row in rows) else NOTHING_VALID
+        return tuple(verdict for verdict in (nothing, disturbed_verdict(rows)) if verdict)
     if any(row.subject for row in rows):
         return tuple(subject_verdicts(rows, columns, reference.name))
     lead = advantage(candidates[0], candidates[1], columns) if len(candidates) > 1 else None

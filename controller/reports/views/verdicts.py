@@ -12,6 +12,7 @@ from controller.reports.views.model import Columns, Row
 from controller.stats.medians import Ratio
 
 LABELS_SAID = 5
+NOTHING_VALID = "Nothing VALID was measured."
 
 
 def best_verdict(rows: Sequence[Row], lead: Ratio | None, columns: Columns) -> str:
@@ -23,7 +24,7 @@ def best_verdict(rows: Sequence[Row], lead: Ratio | None, columns: Columns) -> s
     """
     measured = [row for row in rows if row.rank is not None]
     if not measured:
-        return "Nothing VALID was measured."
+        return NOTHING_VALID
     best = measured[0]
     if len(measured) == 1:
         return f"Only {best.label} was measured: {_figure(best, columns)}."

@@ -199,6 +199,19 @@ def test_who_guesses_tokens_waits_also_while_the_store_cannot_be_read(tmp_path: 
         assert statuses == [503, 503, 503, 429, 429], "the third tries whether it can be read again"
 
 
+def test_a_fault_of_the_farms_own_token_turns_away_nobody_else(tmp_path: Path) -> None:
+    """Behind a proxy, all share the address that the administrator's requests made a stranger's."""
+    strict = ApiOptions(LOOPBACK, 0, rate=UNLIMITED, strangers=Rate(0.1, 2), clock=lambda: 0.0)
+    with served(prepared(tmp_path / "home", sweeps=1), strict) as api:
+        api.home.api_token.unlink()
+        api.home.api_token.mkdir()
+        own = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+        address = f"{api.url}{PREFIX}/agents"
+        asked = [api.client.get(address, headers=own).status_code for _ in range(4)]
+        assert asked == [503, 503, 429, 429]
+        assert [api.get("/agents").status_code for _ in range(3)] == [200] * 3
+
+
 @pytest.mark.parametrize("scope", Scope)
 @pytest.mark.parametrize("needed", Scope)
 def test_a_scope_allows_itself_and_what_is_below(scope: Scope, needed: Scope) -> None:

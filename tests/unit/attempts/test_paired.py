@@ -236,6 +236,7 @@ class Clocked:
     compile_s: float = 0.0
     """Once, in its first turn."""
     rest_cpu_s: None = None
+    uncounted: int = 1
     ended: int = 0
 
     async def ready(self) -> None:

@@ -398,6 +398,10 @@ def test_what_the_recording_rules_divide_by(box: FarmBox) -> None:
     assert shown["benchfarm_baseline_device_info"] == {("cpu-1", *result, "fp32", WORK): 1}
     assert shown["benchfarm_baseline_stack_info"] == {("cpu-2", *result, "fp32", WORK): 1}
     assert shown["benchfarm_ranking_direction"] == {("training", "step_time"): -1}
+    known = catalog()
+    checks = known.scenarios["training"].model_copy(update={"compares_speed": False})
+    known = known.model_copy(update={"scenarios": {**known.scenarios, "training": checks}})
+    assert show(box, known=known)["benchfarm_ranking_direction"] == {}, "so there is no ratio"
     box.farm.apply_event("cpu-2", Labelled({"baseline": "yes"}), "admin", "labelled: baseline=yes")
     assert show(box)["benchfarm_baseline_device_info"] == {("cpu-2", *result, "fp32", WORK): 1}
 

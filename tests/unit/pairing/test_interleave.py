@@ -6,7 +6,7 @@ import asyncio
 import math
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -93,6 +93,28 @@ def test_what_is_compiled_in_the_first_pair_is_expected_of_no_other() -> None:
     assert first.ended_s == 202.0
     assert len(others) == (250 - 202) / 2
     assert state.elapsed_s == plan.time_limit_s
+
+
+def test_steps_whose_data_was_loaded_ahead_are_expected_of_each_pair() -> None:
+    now = 0.0
+
+    @dataclass
+    class Loading:
+        """A Side with 33 uncounted steps a batch, of which nothing is compiled."""
+
+        async def run_batch(self, steps: int) -> tuple[float, ...]:
+            nonlocal now
+            now += (33 + steps) * 3.0
+            return (3.0 + now % 0.7,) * steps
+
+    plan = Plan(width=1e-9, time_limit_s=400.0, seed="1", batch_s=1.0, uncounted=33)
+    state = asyncio.run(interleave(Loading(), Loading(), plan, clock=lambda: now))
+    assert len(state.pairs) == 1
+    assert state.next_pair_s >= 2 * 34 * 3.0, "what the reason for too few pairs counts with"
+    enough_s = asyncio.run(
+        interleave(Loading(), Loading(), replace(plan, time_limit_s=430.0), clock=lambda: now)
+    )
+    assert len(enough_s.pairs) == 2
 
 
 @pytest.mark.parametrize(("limit_s", "pairs"), [(2.3, 1), (2.5, 2), (4.5, 3)])

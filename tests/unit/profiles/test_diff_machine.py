@@ -235,3 +235,13 @@ def test_rates_beside_a_disturbed_step_do_not_deny_that_the_machine_was_slower(
     assert (found.same_work_times != 1.0) == (validity == "DISTURBED")
     first, *_ = answer_lines(found, 3)
     assert "Nothing that is recorded explains it: matrix products beside the steps ran at" in first
+
+
+def test_one_module_that_is_slower_is_no_slower_machine() -> None:
+    """Its operation has nearly all of the time, and would be its own witness."""
+    names = [f"layer{n}" for n in range(20)]
+    one = [*MANY[:2], *(kernel("aten::conv2d", 0.03, module=name) for name in names)]
+    other = [replace(r, self_s=r.self_s * (10 if r.place.module == "layer0" else 1)) for r in one]
+    found = diff(machine(profile(one)), machine(profile(other)))
+    assert found.same_work_times == 1.0
+    assert [change.op for change in found.changes if change.resolved] == ["aten::conv2d"]

@@ -301,6 +301,25 @@ def test_a_metric_that_checks_a_cell_makes_none_faster() -> None:
     assert [(c.vs_baseline, c.no_ratio) for c in cells] == [(None, None), (None, NoRatio.NO_SPEED)]
 
 
+@pytest.mark.parametrize(
+    ("validity", "verdicts"),
+    [
+        (Validity.INVALID, ("Nothing VALID was measured.",)),
+        (Validity.DISTURBED, ("Nothing VALID was measured.", "DISTURBED, so without a rank: a.")),
+    ],
+)
+def test_a_check_that_nothing_has_passed_says_so(
+    validity: Validity, verdicts: tuple[str, ...]
+) -> None:
+    metrics = {"rate": Measurement(value=1.0, unit=Unit.LOSS)}
+    failed = result(
+        scenario="rates", metrics=metrics, device="a", validity=validity, reasons=("it differs",)
+    )
+    known = with_rates(compares_speed=False)
+    (ranking,) = sweep_view(SweepExample().data([failed], []), known, MADE).rankings
+    assert ranking.verdicts == verdicts
+
+
 def with_rates(
     known: Catalog | None = None, name: str = "rates", *, compares_speed: bool = True
 ) -> Catalog:

@@ -215,6 +215,25 @@ async def test_a_clock_that_was_ahead_and_is_set_right_makes_nothing_old(
     assert caplog.text == ""
 
 
+async def test_in_the_first_hour_only_what_is_too_much_expires(box: Box) -> None:
+    """A date that NTP has not corrected yet made all old as soon as bytes were too many."""
+    contents = {name: noise(5000, seed) for seed, name in enumerate("abcd")}
+    files = {
+        name: box.file(content).model_copy(update={"name": name})
+        for name, content in contents.items()
+    }
+    for name in "abc":
+        box.clock.now += 1
+        await send(box.desk(), files[name], contents[name])
+    box.clock.step(200 * DAY_S)
+    desk = box.desk(Retention(days=180, most_bytes=16_000))
+    await send(desk, files["d"], contents["d"])
+    assert places(box) == {"a": "expired", "b": "head", "c": "head", "d": "head"}
+    box.clock.now += HOUR_S
+    await desk.expire()
+    assert places(box) == {"a": "expired", "b": "expired", "c": "expired", "d": "head"}
+
+
 def places(box: Box) -> dict[str, str]:
     rows = ArtefactFolder(box.folder).rows(box.ref.run_id)
     return {row["name"]: str(row["where"]) for row in rows}
