@@ -72,7 +72,7 @@ class Connection:
         """Serve the peer until the connection ends.
 
         Raises ProtocolViolation, LinkCut, asyncio.IncompleteReadError or OSError, by the reason for
-        its end. Leaves no stream or listener behind.
+        its end. Leaves no stream, listener or command behind.
         """
         reading = asyncio.create_task(self._read())
         try:

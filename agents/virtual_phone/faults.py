@@ -53,8 +53,7 @@ class Disconnect(Contract):
     stay_offline: bool = False
     """Afterwards the phone is offline until the faults are set again."""
     away_s: Annotated[float, Field(ge=0, le=600)] = 0.0
-    """Afterwards it is offline for this many seconds, as during a restart of the daemon, which
-    ends all commands."""
+    """Afterwards it is offline for this many seconds, as during a restart of the daemon."""
     silent: bool = False
     """The connection breaks silently, as when a phone leaves its network: it stays open without
     data, commands go on, and a new connection is served."""
@@ -135,8 +134,6 @@ class Link:
         self._passed = 0
         self._offline = False
         self._back_at = 0.0
-        self.restarting = False
-        """Whether the last cut was the end of the daemon; until it starts a command again."""
         self.was_cut = False
         """Whether a Disconnect has happened."""
 
@@ -150,7 +147,7 @@ class Link:
         self._offline, self._back_at = find(Offline, faults) is not None, 0.0
         self._slow = find(Slow, faults)
         self._disconnect = find(Disconnect, faults)
-        self._passed, self.was_cut, self.restarting = 0, False, False
+        self._passed, self.was_cut = 0, False
         if find(Hang, faults):
             self._answering.clear()
         else:
@@ -168,7 +165,6 @@ class Link:
 
     def command_started(self, command: str) -> None:
         """Apply faults at the start of a command; raises LinkCut."""
-        self.restarting = False
         fault = self._disconnect
         if fault and fault.command and fault.command in command:
             self._cut(fault)
@@ -181,7 +177,7 @@ class Link:
     def _cut(self, fault: Disconnect) -> None:
         self._disconnect, self.was_cut = None, True
         self._offline = self._offline or fault.stay_offline
-        self._back_at, self.restarting = time.monotonic() + fault.away_s, fault.away_s > 0
+        self._back_at = time.monotonic() + fault.away_s
         cut = LinkCut("a fault has cut it")
         cut.silent = fault.silent
         raise cut
@@ -193,11 +189,6 @@ class Plug:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._silent = False
-
-    @property
-    def restarting(self) -> bool:
-        """See Link.restarting."""
-        return self._link.restarting
 
     async def carry(self, payload_bytes: int) -> None:
         """See Link.carry; after a silent cut, it never returns."""

@@ -11,7 +11,6 @@ import encodings.idna  # noqa: F401 - nothing can be imported where the daemon l
 import logging
 import os
 import resource
-import signal
 import socket
 import threading
 from dataclasses import dataclass
@@ -104,7 +103,6 @@ def _settle(setup: PhoneSetup, way: Confinement) -> None:
 
 def _be_daemon(setup: PhoneSetup, ends: Ends, kept: storage.Storage) -> NoReturn:
     log_visibly()
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # else no command can trap it under nohup
     try:
         syscalls.drop_capabilities()
         syscall_filter.apply()

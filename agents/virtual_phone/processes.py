@@ -8,10 +8,11 @@ import os
 import pty
 import signal
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 CHUNK = 1 << 16
+GRACE_S = 0.25
+"""Seconds that a command may continue after its input closed or after SIGHUP."""
 
 
 class Pipe:
@@ -84,17 +85,17 @@ class Child:
         code = await self.process.wait()
         return code if code >= 0 else 128 - code
 
-    def hang_up(self) -> None:
-        """Send SIGHUP to the command alone; the event loop reaps it."""
-        if self.process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.kill(self.process.pid, signal.SIGHUP)
-
-    def kill_group(self) -> None:
-        """Send SIGKILL to it and its whole group; the event loop reaps it."""
-        for kill in (os.kill, os.killpg):  # on a terminal, its group is made by setsid, later
-            with suppress(ProcessLookupError):
-                kill(self.process.pid, signal.SIGKILL)
+    async def end(self) -> None:
+        """End its whole group: close its input, then SIGHUP, then SIGKILL."""
+        self.stdin.close()
+        for number in (signal.SIGHUP, signal.SIGKILL):
+            try:
+                async with asyncio.timeout(GRACE_S):
+                    await self.process.wait()
+            except TimeoutError:
+                pass
+            _signal_group(self.process.pid, number)
+        await self.process.wait()
 
     def close(self) -> None:
         """Close its pipes."""
@@ -155,3 +156,10 @@ async def start_on_terminal(argv: Sequence[str], env: dict[str, str]) -> Child:
 def _wake(ready: asyncio.Future[None]) -> None:
     if not ready.done():
         ready.set_result(None)
+
+
+def _signal_group(leader: int, number: signal.Signals) -> None:
+    try:
+        os.killpg(leader, number)
+    except ProcessLookupError:
+        return

@@ -71,10 +71,9 @@ def parse_exec(destination: str) -> Command:
 
 
 async def serve(stream: Stream, command: Command, env: dict[str, str], plug: Plug) -> None:
-    """Run a command to its end, or until the peer closes the stream.
+    """Run a command to its end; if the peer closes the stream before, end its whole group.
 
-    As with adbd, a background process of the command outlives it if it holds no output open. See
-    `_leave` for what outlives the stream.
+    As with adbd, a background process of the command outlives it if it holds no output open.
     """
     try:
         child = await _start(command, env)
@@ -87,9 +86,7 @@ async def serve(stream: Stream, command: Command, env: dict[str, str], plug: Plu
         conversation = _PacketConversation if command.v2 else _BareConversation
         ended = await _converse(conversation(stream, child, plug))
     finally:
-        if not ended:
-            _leave(child, command, plug)
-        child.close()
+        await asyncio.shield(asyncio.create_task(_finish(child, ended)))
 
 
 async def _start(command: Command, env: dict[str, str]) -> Child:
@@ -191,14 +188,7 @@ async def _cancel(*tasks: asyncio.Task[None]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _leave(child: Child, command: Command, plug: Plug) -> None:
-    """Do with a command what adbd does when its stream is closed, or when adbd itself ends.
-
-    Shell v2 sends SIGHUP to the command alone; the other protocols hand its pipes to the peer and
-    send nothing (AOSP shell_service.cpp, PassDataStreams). A terminal that is closed hangs up by
-    itself. init kills all that a restarted adbd has started.
-    """
-    if plug.restarting:
-        child.kill_group()
-    elif command.v2:
-        child.hang_up()
+async def _finish(child: Child, ended: bool) -> None:
+    if not ended:
+        await child.end()
+    child.close()

@@ -162,13 +162,6 @@ async def test_the_link_breaks_mid_stream(phone: Phone) -> None:
     assert (await phone.remote.run(("echo", "back"), PATIENCE_S)).stdout == b"back\n"
 
 
-async def test_what_runs_ends_by_itself_when_the_phone_is_unplugged(phone: Phone) -> None:
-    stream = await begin(phone)
-    await phone.set_faults(faults.Offline())
-    assert await fault_of(stream) is FaultKind.OFFLINE
-    await phone.place.until_quiet()  # though nobody reaches it to end anything
-
-
 async def test_the_link_breaks_for_a_moment_mid_stream(phone: Phone) -> None:
     await phone.set_faults(faults.Disconnect(shell_output=True))
     stream = asyncio.create_task(phone.remote.stream(("sh", "-c", MANY), 60, Heard().take))

@@ -388,36 +388,16 @@ def test_getprop_lists_all_and_setprop_sets_some(adb: Adb) -> None:
     assert refused.returncode == 1
 
 
-def test_a_client_that_goes_takes_its_shell_along_and_what_that_started_goes_on(
-    adb: Adb, phone: RunningPhone
-) -> None:
+def test_a_client_that_goes_takes_its_commands_along(adb: Adb, phone: RunningPhone) -> None:
+    command = "trap '' HUP; sleep 1000 & sleep 1000 & echo started; wait"
     with subprocess.Popen(
-        adb.command("shell", "sleep 1000 & echo $!; wait"), env=adb.env, stdout=subprocess.PIPE
+        adb.command("shell", command), env=adb.env, stdout=subprocess.PIPE
     ) as client:
         assert client.stdout is not None
-        child = client.stdout.readline().decode().strip()
-        assert phone.status().processes == 2
+        assert client.stdout.readline() == b"started\n"
+        assert phone.status().processes == 3
         client.kill()
-    eventually(lambda: phone.status().processes == 1, "its shell has ended")
-    adb("shell", f"kill {child}")
-    eventually(lambda: phone.status().processes == 0, "nothing is left")
-
-
-def test_a_command_of_exec_is_not_told_that_its_client_goes(adb: Adb, phone: RunningPhone) -> None:
-    command = f"echo reading; cat; echo $$ >{TMP}/goes-on; exec sleep 1000"
-    with subprocess.Popen(
-        adb.command("exec-out", command),
-        env=adb.env,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as client:
-        assert client.stdout is not None
-        assert client.stdout.readline() == b"reading\n"
-        client.kill()
-    look = f"cat {TMP}/goes-on"
-    number = eventually(lambda: adb("shell", look, check=False).stdout.decode().strip(), "it is on")
-    adb("shell", f"kill {number}; rm {TMP}/goes-on")
-    eventually(lambda: phone.status().processes == 0, "nothing is left")
+    eventually(lambda: phone.status().processes == 0, "all three processes have ended")
 
 
 def _digest(data: bytes) -> str:
