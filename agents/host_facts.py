@@ -15,11 +15,12 @@ from agents.remotes.adb.server import find_adb
 from agents.stacks.environments import stacks_folder
 from agents.stacks.status import details_of, status_of
 from agents.virtual_phone.namespaces import choose
-from controller.contracts.catalog import load_catalog
+from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.doctor import AgentsFacts, HostRequest, LockFolder, Program
 from controller.contracts.error_payload import ErrorPayload
-from controller.contracts.errors import AdbMissing, UserError
+from controller.contracts.errors import AdbMissing, HomeUnusable, UserError
 from controller.contracts.manifests import StackManifest
+from controller.contracts.plugins import LeftOut
 from controller.platform.helper_main import Replies, serve
 from controller.platform.trial import fault_of
 
@@ -35,7 +36,7 @@ def handle(request: HostRequest, replies: Replies) -> None:
 def agents_facts(home: Path) -> AgentsFacts:
     """Return this host's facts; starts adb, the compiler and each installed stack once."""
     isa, stacks = read_instruction_sets(), stacks_folder(home)
-    catalog = load_catalog()
+    catalog, left_out = _catalog()
     manifests = catalog.stacks
     statuses = tuple(status_of(stack, stacks) for stack in manifests.values())
     ready = (manifests[s.name] for s in statuses if s.ready and manifests[s.name].backend)
@@ -48,8 +49,24 @@ def agents_facts(home: Path) -> AgentsFacts:
         has_amx="amx_tile" in isa.usable,
         locks=_locks(),
         namespaces_fault=_fault(choose),
-        left_out=catalog.left_out,
+        left_out=left_out,
     )
+
+
+def _catalog() -> tuple[Catalog, tuple[LeftOut, ...]]:
+    """Return the catalogue and what is left out of it: all of the user's, if it can't be read."""
+    try:
+        catalog = load_catalog()
+    except HomeUnusable as error:
+        whole = LeftOut(
+            noun="manifests",
+            name="all",
+            what="all that the user has added",
+            seen=f"cannot {error.tried}: {error.seen}",
+            remedy=error.remedy,
+        )
+        return load_catalog(added=False), (whole,)
+    return catalog, catalog.left_out
 
 
 def _adb() -> Program:

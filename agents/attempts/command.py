@@ -89,6 +89,14 @@ class _Stdout:
         return b"\n".join((*self.lines, *self.end)).decode(errors="replace")
 
 
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """The time that a program has, and what sets it."""
+
+    seconds: float
+    set_by: str = "deadline_s"
+
+
 async def _run(
     spec: WorkerSpec,
     program: CommandProgram,
@@ -109,12 +117,14 @@ async def _run(
     async with run_folder(remote, folder):
         await short(remote, "mkdir", places[OUTPUT])
         left_s = max(0.0, spec.job.deadline_s - (time.monotonic() - began))
-        limit_s = min(command.timeout_s, left_s)
-        ended = await remote.stream(arguments, limit_s, stdout.take, environment)
+        limit = _Limit(left_s)
+        if command.timeout_s < left_s:
+            limit = _Limit(command.timeout_s, f"timeout_s in the manifest of stack {program.stack}")
+        ended = await remote.stream(arguments, limit.seconds, stdout.take, environment)
         _keep(kept, stdout, ended)
         await _pull(remote, folder / OUTPUT, kept / OUTPUT)
     reading = await _read(command, kept, reading_s)
-    failure = _failure(reading, ended, limit_s, stdout, arguments[0])
+    failure = _failure(reading, ended, limit, stdout, arguments[0])
     if failure is not None:
         raise WorkerFault(failure)
     facts = {"rules": command.rules, "meets_run_rules": False, "pushed_bytes": pushed.pushed_bytes}
@@ -167,7 +177,7 @@ async def _model(
 
 
 def _failure(
-    reading: Reading, ended: Ended, limit_s: float, stdout: _Stdout, program: str
+    reading: Reading, ended: Ended, limit: _Limit, stdout: _Stdout, program: str
 ) -> Failure | None:
     """Return why a run measured nothing, with the program's own message if there is a pattern for
     it."""
@@ -176,7 +186,7 @@ def _failure(
     if begun := _not_started(ended, stdout, program):
         return begun
     if ended.past_deadline or ended.exit_code != 0:
-        return _exit_failure(ended, stdout.text, limit_s)
+        return _exit_failure(ended, stdout.text, limit)
     return reading.unreadable
 
 
@@ -198,15 +208,16 @@ def _not_started(ended: Ended, stdout: _Stdout, program: str) -> Failure | None:
     return not_started(ended, reader)
 
 
-def _exit_failure(ended: Ended, text: str, limit_s: float) -> Failure | None:
+def _exit_failure(ended: Ended, text: str, limit: _Limit) -> Failure | None:
     outcome = outcome_of(
         WorkerExit(
             returncode=ended.returncode,
             last_message=None,
             garbled=None,
-            past_deadline_s=limit_s if ended.past_deadline else None,
+            past_deadline_s=limit.seconds if ended.past_deadline else None,
             out_of_memory=ended.out_of_memory,
             output="\n".join(_said(text, ended)[-LAST_LINES:]),
+            deadline=limit.set_by,
         )
     )
     if not isinstance(outcome, Failure) or outcome.kind != "exit":

@@ -38,7 +38,7 @@ from agents.remotes.remote import (
 )
 from controller.contracts.audit import SCORED, AuditCheck, audit_of
 from controller.contracts.device import Device, DeviceKind
-from controller.contracts.errors import UserError, WorkerFault
+from controller.contracts.errors import AnswersUnreadable, UserError, WorkerFault
 from controller.contracts.mobile import OnDevice, Top1
 from controller.contracts.policy import load_policy
 from controller.contracts.result import (
@@ -124,10 +124,9 @@ class LoadGenRunner:
         facts: Environment = {
             "pushed_bytes": seen.pushed_bytes + bundle.pushed_bytes + files.pushed_bytes,
             "stored_bytes": sum(tree.archive_bytes for tree in trees),
+            DATASET_ORIGIN: ready.origin,  # None, too: the device's own word is not it
         }
         facts |= identity_of(runtime, ready)
-        if ready.origin:
-            facts[DATASET_ORIGIN] = ready.origin
         if audit_of(spec.job.knobs) and ready.has_truth:
             facts[SCORED] = ready.samples
         if unread := untold(seen.told):
@@ -180,8 +179,14 @@ def _damaged(what: str) -> WorkerFault:
 
 
 async def _scored(result: Result, ready: Ready, folder: Path, repeated: int) -> Result:
-    """Add the score of an accuracy run's answers; raises UserError."""
-    found = await score_answers(ready, folder / ANSWERS, repeated)
+    """Add the score of an accuracy run's answers; raises UserError.
+
+    Raises WorkerFault if they can't be read.
+    """
+    try:
+        found = await score_answers(ready, folder / ANSWERS, repeated)
+    except AnswersUnreadable as error:
+        raise _damaged(f"{ANSWERS}: {error.seen}") from error
     reasons = (*result.reasons, *found.objections)
     return result.model_copy(
         update={

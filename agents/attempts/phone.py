@@ -16,13 +16,14 @@ from agents.host.cores import as_progress, exclusive_cores
 from agents.inference.on_device_result import with_run_rules
 from agents.inference.quality import invalid
 from agents.inference.run_rules import room_celsius
+from agents.inference.throttling import BEGAN_AT
 from agents.phones.condition_reading import read_conditions
 from agents.phones.conditions import (
     environment_of,
 )
 from agents.phones.discovery import Phones
 from agents.phones.doctor import remedy_of
-from agents.phones.policy import Verdict, changed, preflight
+from agents.phones.policy import Verdict, changed, preflight, too_hot
 from agents.remotes.remote import Remote, RemoteFault, failure_of
 from controller.contracts.base import Scalar
 from controller.contracts.device import Device
@@ -56,18 +57,21 @@ class PhoneRunner:
         return outcome
 
     async def _run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
-        """Measure once the phone is within its policy's limits; wait without holding host cores."""
+        """Measure once the phone is within its policy's limits; wait without holding host cores.
+
+        A wait for these cores is none of the policy's.
+        """
         policy = self.policy_of(str(spec.job.knobs["policy"]))
-        began, waited_for = time.monotonic(), Verdict()
+        waited_s, waited_for = 0.0, Verdict()
         try:
             while True:
                 cores = spec.device.host_cores
                 async with exclusive_cores(cores, on_wait=as_progress(on_progress)):
+                    began = time.monotonic()
                     remote = self.phones.remote_of(spec.device)
                     await self.phones.present.claim(spec.device.id, remote)
                     before = await self._conditions(spec.device, remote)
                     verdict = preflight(policy, before)
-                    waited_s = time.monotonic() - began
                     if verdict.go:
                         outcome = await self._measure(spec, remote, on_progress, before)
                         return waited(outcome, waited_s, waited_for)
@@ -77,6 +81,7 @@ class PhoneRunner:
                 done, total = round(waited_s), round(policy.wait_s)
                 on_progress(Progress(phase=COOL_DOWN, done=min(done, total), total=total))
                 await asyncio.sleep(policy.ask_every_s)
+                waited_s += time.monotonic() - began
         except RemoteFault as fault:
             return failure_of(fault)
 
@@ -102,9 +107,11 @@ class PhoneRunner:
             why = f"a charger was connected {' and '.join(charged)} the run"
             outcome = without_battery_energy(outcome, why)
         conditions = environment_of(before, after) | {"room_celsius": room_celsius(spec.device)}
-        environment = {**spec.device.facts, **conditions, **outcome.environment}
+        # What this host has read comes last: a phone's own runner can't say otherwise.
+        environment = {**outcome.environment, **spec.device.facts, **conditions}
         outcome = outcome.model_copy(update={"environment": environment})
         policy = self.policy_of(str(spec.job.knobs["policy"]))
+        outcome = begun_within(policy, outcome)
         return with_run_rules(spec, still_fits(policy, outcome, after))
 
     async def _conditions(self, device: Device, remote: Remote) -> dict[str, Scalar]:
@@ -130,6 +137,18 @@ def without_battery_energy(result: Result, why: str) -> Result:
     unknown = {f"{side}energy_unknown": why for side in told}
     metrics = {name: metric for name, metric in result.metrics.items() if name not in without}
     return result.model_copy(update={"metrics": metrics, "environment": {**facts, **unknown}})
+
+
+def begun_within(policy: Policy, result: Result) -> Result:
+    """Make a result INVALID if its phone was hotter than the policy allows when LoadGen began.
+
+    Until then, a task is prepared and pushed. Of a comparison, the first run counts.
+    """
+    told = (result.environment.get(f"{side}{BEGAN_AT}") for side in SIDES)
+    known = [celsius for celsius in told if isinstance(celsius, int | float)]
+    for objection in too_hot(policy, min(known)) if known else ():
+        result = invalid(result, f"policy {policy.name}: when the run began, {objection}")
+    return result
 
 
 def still_fits(policy: Policy, result: Result, after: Mapping[str, Scalar]) -> Result:

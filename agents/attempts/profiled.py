@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from agents.attempts.kept_peaks import KeptPeaks
 from agents.attempts.protocol import AttemptRunner
+from agents.attempts.reallocated import compared, is_due
 from agents.attempts.repeats import MOST_RUNS, is_likely, repeated, repeats_told
 from agents.attempts.rounds import Round, is_another_due, is_quiet
 from agents.attempts.sides import part_of
@@ -22,7 +23,7 @@ from agents.host.conditions import environment_of, read_conditions
 from agents.host.disturbance import speed_objections
 from agents.profiling.names import LOG, TASKS
 from agents.profiling.windows import FEW_WINDOWS
-from controller.contracts.counters import Counters, OtherMalloc
+from controller.contracts.counters import Counters
 from controller.contracts.documents import read_json
 from controller.contracts.errors import WorkerFault
 from controller.contracts.peaks import RATES, UPDATE, MeasuredPeaks, Peaks
@@ -50,8 +51,6 @@ from controller.profiles.projecting import projected, refused_told, replays_of, 
 from controller.profiles.roofs import peaks_of, raised_by, raises_told
 from controller.profiles.validity import judged, unlikely
 
-GLIBC = "glibc"
-"""The value of knob `malloc` that leaves glibc untuned."""
 _REPLAYED: TypeAdapter[list[Replayed]] = TypeAdapter(list[Replayed])
 MAX_REPLAYED_BYTES, MAX_COUNTERS_BYTES = 2**26, 2**20
 
@@ -132,9 +131,7 @@ class ProfiledRunner:
             partial(self._replay, spec, profile, steps, on_progress), is_likely, most
         )
         profile = noted(profile, *repeats_told(watched, len(rounds), replays))
-        mallocs = {result.environment.get("malloc") for result in (plain, last.traced)}
-        reallocates = spec.job.knobs.get("malloc") == GLIBC and len(mallocs) > 1
-        profile = await self._counted(spec, profile, on_progress, reallocates=reallocates)
+        profile = await self._counted(spec, profile, last, on_progress)
         runs = {"plain": plain, **watched, "replay": replayed}
         profile = judged_by_runs(profile, runs, load_policy(str(spec.job.knobs["policy"])))
         profile = self._under_roofline(spec, profile, await self.machine_peaks(spec))
@@ -163,22 +160,23 @@ class ProfiledRunner:
         self,
         spec: WorkerSpec,
         profile: Profile,
+        last: Round,
         on_progress: Callable[[Progress], None],
-        *,
-        reallocates: bool,
     ) -> Profile:
         """Return the profile with what was counted in each phase, by a worker of its own.
 
-        Beside glibc's untuned malloc, that of the watched runs is counted, too, if it is another.
+        Steps with glibc's untuned malloc are also compared with those of the watched runs' malloc.
         """
         done = await self._watch(spec, "counters", on_progress)
-        counters, notes = counters_of(done), tuple[str, ...]()
-        if reallocates:
+        path = Path(done.artefacts["counters"])
+        counters, notes = read_json(Counters, path, MAX_COUNTERS_BYTES), tuple[str, ...]()
+        if is_due(spec, last.plain, last.traced):
+            step_s = last.plain.metrics["step_time"].value
             try:
-                again = await self._watch(spec, "reallocated", on_progress)
-                counters = counters.model_copy(update={"other_malloc": other_malloc(done, again)})
+                other = await compared(self.timed, spec, step_s, on_progress)
+                counters = counters.model_copy(update={"other_malloc": other})
             except WorkerFault as fault:
-                notes = (f"what another malloc takes was not counted: {fault.failure.message}",)
+                notes = (f"another malloc was not compared: {fault.failure.message}",)
         told = {"counters": counters, "topdown": counters.whole}
         summary = profile.summary.model_copy(update=told)
         return noted(replace(profile, summary=summary), *notes)
@@ -284,24 +282,6 @@ def with_origin(profile: Profile, spec: WorkerSpec, plain: Result, started_s: fl
     )
     summary = profile.summary.model_copy(update={"origin": origin})
     return replace(profile, summary=summary)
-
-
-def counters_of(done: Result) -> Counters:
-    """Return what a pass counted; raises as read_json does."""
-    return read_json(Counters, Path(done.artefacts["counters"]), MAX_COUNTERS_BYTES)
-
-
-def other_malloc(done: Result, again: Result) -> OtherMalloc:
-    """Return what steps took with another malloc than those counted."""
-    own, other = (result.environment.get("matmul_gflops") for result in (done, again))
-    speed = other / own if isinstance(own, float) and isinstance(other, float) and own else None
-    found = counters_of(again)
-    return OtherMalloc(
-        malloc=str(again.environment.get("malloc")),
-        seconds=found.seconds,
-        speed=speed,
-        notes=found.notes,
-    )
 
 
 def with_allocators(profile: Profile, plain: Result, traced: Result) -> Profile:

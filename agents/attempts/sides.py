@@ -111,8 +111,11 @@ class WholeRuns:
         """See Side.run_batch; a run is one step, whose sample is the metric's value."""
         spec = part_of(self.spec, str(len(self.results)))
         result = _measured(await self.runner.run(spec, _unheard), self.name)
+        value = result.metrics[self.metric].value
+        if value <= 0:  # as a user's program may print
+            raise WorkerFault(_no_ratio(self.name, self.metric, value))
         self.results.append(result)
-        return (result.metrics[self.metric].value,)
+        return (value,)
 
     async def finish(self) -> Result:
         """See MeasuredSide.finish."""
@@ -163,6 +166,14 @@ def _measured(outcome: Outcome, name: str) -> Result:
         message = f"side {name}: {outcome.message}"
         raise WorkerFault(outcome.model_copy(update={"message": message}))
     return outcome
+
+
+def _no_ratio(name: str, metric: str, value: float) -> Failure:
+    message = (
+        f"side {name}: {metric} is {value:g}, of which there is no ratio. Have its program print "
+        "a value above 0, as with more digits or in a longer run."
+    )
+    return Failure(blame=Blame.WORKLOAD, kind="no_ratio", message=message)
 
 
 def _unheard(_: Progress) -> None:

@@ -109,7 +109,7 @@ class WorkerProcess:
         """Return the worker's command and environment; raises WorkerFault."""
         worker = self.worker(spec)
         tools = read_host_tools(Path(worker[0]).parent.parent)
-        watched = spec.profile_pass in ("trace", "verbose", "replay", "reallocated")
+        watched = spec.profile_pass in ("trace", "verbose", "replay")
         knobs = while_watched(spec.job.knobs, tools) if watched else spec.job.knobs
         launch = launch_of(os.environ, knobs, spec.device, tools)
         markers = {WORKER_MARKER: self.owner, ATTEMPT_MARKER: self._attempt(spec.job.ref)}

@@ -27,6 +27,8 @@ class WorkerExit:
     None if unknown."""
     output: str
     """The last lines it printed."""
+    deadline: str = "deadline_s"
+    """What sets the deadline at which it was killed, if it was."""
 
 
 def outcome_of(ended: WorkerExit) -> Outcome:
@@ -35,10 +37,9 @@ def outcome_of(ended: WorkerExit) -> Outcome:
     if isinstance(said, Failure):
         return said if said.output else said.model_copy(update={"output": ended.output})
     if ended.past_deadline_s is not None:
-        message = (
-            f"not done after {ended.past_deadline_s:g} s. Raise deadline_s or make the run smaller."
-        )
-        return _failure(ended, Blame.WORKLOAD, "deadline", message)
+        message = f"not done after {ended.past_deadline_s:g} s"
+        advice = f"Raise {ended.deadline} or make the run smaller."
+        return _failure(ended, Blame.WORKLOAD, "deadline", f"{message}. {advice}")
     if ended.returncode < 0:
         return _signalled(ended)
     if ended.returncode > 0:

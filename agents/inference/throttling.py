@@ -24,6 +24,8 @@ WINDOWS: Final = 10
 LEAST_LATENCIES: Final = 60
 CONDITIONS: Final = ("battery_status", "battery_temp", "thermal_status")
 """What has to be known throughout a run; each may stop to be readable by itself."""
+BEGAN_AT: Final = "battery_celsius_as_it_began"
+"""The fact with the battery's temperature when LoadGen began."""
 _LIMIT: Final = r"limit_cpu\d{1,4}"
 """Names of the maximum allowed frequencies, one a core."""
 _ZONE: Final = r"zone_\d{1,4}:.{1,64}"
@@ -136,9 +138,11 @@ def summary(readings: Sequence[Reading], duration_s: float) -> dict[str, Scalar]
         facts["battery_status_during"] = ", ".join(sorted(statuses))[:MAX_CHARACTERS]
     if known := [n for _, n in _numbers(readings, "thermal_status") if status_named(n)]:
         facts["thermal_status_during_max"] = str(status_named(max(known)))
-    battery = hottest((name, n / 10) for name, n in _numbers(readings, "battery_temp"))
-    if battery:
-        facts["battery_celsius_during_max"] = max(battery.values())
+    told = [n / 10 for _, n in _numbers(readings, "battery_temp")]
+    if begun := hottest(("battery", celsius) for celsius in told[:1]):
+        facts[BEGAN_AT] = begun["battery"]
+    if battery := hottest(("battery", celsius) for celsius in told):
+        facts["battery_celsius_during_max"] = battery["battery"]
     zones = ((name.partition(":")[2], n / 1000) for name, n in _numbers(readings, _ZONE))
     facts |= {f"celsius_{name}_during_max": celsius for name, celsius in hottest(zones).items()}
     clocks: defaultdict[str, list[float]] = defaultdict(list)

@@ -51,6 +51,7 @@ RANDOM: Final = "random weights"
 MADE_UP: Final = "made-up samples"
 OWN_DATA: Final = "data set not checked"
 UNKNOWN: Final = "accuracy not known"
+OWN_TARGET: Final = "a quality target of the sweep's own"
 """Run rules of MLPerf Inference that a run doesn't meet; no data set here is known to be its."""
 
 
@@ -213,6 +214,7 @@ def rules_missed(
         RANDOM: weights_of(job) is None,
         OWN_DATA if has_truths else MADE_UP: True,
         UNKNOWN: not was_scored,
+        OWN_TARGET: bool(job.knobs.get("quality_target")),
         f"length {length}": length != "normal",
         f"shorter than {LEAST_S:.0f} s": duration is None or duration.value < LEAST_S,
         f"policy {policy}": policy != "lab",

@@ -45,6 +45,11 @@ def changed(policy: Policy, facts: Facts) -> tuple[str, ...]:
     return tuple(_settings(policy, facts))
 
 
+def too_hot(policy: Policy, celsius: float | None) -> tuple[str, ...]:
+    """Return the objection to a battery's temperature at the begin of a run, if there is one."""
+    return tuple(_above(policy.most_battery_celsius, celsius, "battery at", " °C"))
+
+
 def _hopeless(policy: Policy, facts: Facts) -> Iterator[str]:
     if facts.get("charging") is not True and (low := _low_battery(policy, facts)):
         yield f"{low} and it is not charging"
@@ -67,8 +72,7 @@ def _settings(policy: Policy, facts: Facts) -> Iterator[str]:
 def _waiting(policy: Policy, facts: Facts) -> Iterator[str]:
     if facts.get("charging") is True and (low := _low_battery(policy, facts)):
         yield low
-    celsius = _number(facts, "battery_celsius")
-    yield from _above(policy.most_battery_celsius, celsius, "battery at", " °C")
+    yield from too_hot(policy, _number(facts, "battery_celsius"))
     status, most = facts.get("thermal_status"), policy.most_thermal_status
     if most and isinstance(status, str) and _severity(status) > _severity(most):
         yield f"thermal status {status} is above {most}"

@@ -71,10 +71,12 @@ def capture(
     count = min(int(knobs["steps"]), MOST_STEPS)
     policy, trace = load_policy(str(knobs["policy"])), folder / TRACE
     profilers: list[profile] = []
+    with _profile():
+        pass  # the first start takes a second, in which batches would be loaded
 
     def watch() -> Window[tuple[Steps, Section]]:
         trainer.restart()
-        profilers[:] = [profile(activities=[ProfilerActivity.CPU], record_shapes=True)]
+        profilers[:] = [_profile()]
         with trainer.beside_speed(knobs), modules_marked(stepping.model):
             for _ in range(trainer.ahead):
                 trainer.step()
@@ -92,6 +94,10 @@ def capture(
     result = trainer.result(steps, policy, section)
     told = {"environment": {**result.environment, WINDOWS: windows}}
     return result.model_copy(update={"artefacts": {"trace": str(trace)}, **told})
+
+
+def _profile() -> profile:
+    return profile(activities=[ProfilerActivity.CPU], record_shapes=True)
 
 
 def _steps(trainer: Trainer, count: int, on_progress: OnProgress) -> Steps:

@@ -22,7 +22,7 @@ from controller.contracts.policy import load_policy
 from controller.contracts.result import Result, Validity
 from controller.contracts.topdown import TopDown
 from controller.contracts.wire import Progress
-from controller.profiles.model import PHASES
+from controller.profiles.model import LOAD, PHASES
 from models.training import Batch, Outputs, TrainingWorkload
 
 OnProgress = Callable[[Progress], None]
@@ -51,10 +51,12 @@ def count(
     steps_wanted = min(int(knobs["steps"]), MOST_STEPS)
     kernel = SoftwareCounters()
     trainer.restart()
-    with trainer.beside_speed(knobs), trainer.timing():
-        kernel.start()
-        steps = phases.marked(kernel.enter, lambda: _steps(trainer, steps_wanted, on_progress))
-        kernel.stop()
+    with trainer.beside_speed(knobs):
+        _use_up(trainer)
+        with trainer.timing():
+            kernel.start()
+            steps = phases.marked(kernel.enter, lambda: _steps(trainer, steps_wanted, on_progress))
+            kernel.stop()
     section = trainer.section
     counted = [*kernel.per_step(len(steps))]
     brief = {counts.phase for counts in counted if counts.seconds < brief_s}
@@ -73,6 +75,12 @@ def count(
     path = folder / COUNTERS
     path.write_text(found.model_dump_json())
     return result.model_copy(update={"artefacts": {"counters": str(path)}})
+
+
+def _use_up(trainer: Trainer) -> None:
+    """Do the steps whose batches were loaded while nothing ran: no step of a run has these."""
+    for _ in range(trainer.ahead):
+        trainer.step()
 
 
 def _steps(trainer: Trainer, count: int, on_progress: OnProgress) -> Steps:
@@ -113,16 +121,17 @@ def _hardware(
     if isinstance(perf, str):
         return _Hardware({}, perf)
 
-    def train() -> Steps:
-        return _steps(trainer, count, lambda _: None)
+    def train(mark: Mark) -> Steps:
+        _use_up(trainer)
+        return phases.marked(mark, lambda: _steps(trainer, count, lambda _: None))
 
     def whole(mark: Mark) -> Steps:
-        mark(WHOLE)
-        return train()
+        # What is between phases is a part of the step; so is loading where the step waits for it.
+        return train(lambda phase: mark("" if phase == LOAD and not trainer.waits else WHOLE))
 
     found = {
         **_counted(perf, [WHOLE], folder, whole),
-        **_counted(perf, PHASES, folder, lambda mark: phases.marked(mark, train)),
+        **_counted(perf, PHASES, folder, train),
     }
     shares = {phase: told for phase, told in found.items() if isinstance(told, TopDown)}
     missing: dict[_None, list[str]] = {}

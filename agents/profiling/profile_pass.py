@@ -11,7 +11,6 @@ from agents.profiling.capture import capture, enable_onednn_verbose, name_compil
 from agents.profiling.counting import count
 from agents.profiling.layers import KNOBS
 from agents.profiling.names import LOG
-from agents.profiling.perf_stat import probe
 from agents.profiling.windows import MOST_WINDOWS
 from agents.stacks.resolving import resolve
 from controller.contracts.policy import Policy, load_policy
@@ -37,24 +36,18 @@ def run(spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Result:
             backend, folder, log, _policy_of(spec)
         )
         return alone
-    counts = spec.profile_pass in ("counters", "reallocated")
+    counts = spec.profile_pass == "counters"
     if not counts:
         name_compiled_kernels()
     backend = resolve(program.backend)(job.knobs)
     workload = resolve(program.builder)(**program.arguments)
     if counts:
-        find = probe if spec.profile_pass == "counters" else _no_perf
-        return count(workload, backend, job.knobs, folder, on_progress, find)
+        return count(workload, backend, job.knobs, folder, on_progress)
     windows = spec.most_windows or MOST_WINDOWS
     found = capture(workload, backend, job.knobs, folder, on_progress, windows)
     if spec.profile_pass == "trace":
         return found
     return found.model_copy(update={"artefacts": {**found.artefacts, "verbose": str(log)}})
-
-
-def _no_perf() -> str:
-    """Say why steps with another malloc have no top-down shares: only their time is wanted."""
-    return "counted with another malloc"
 
 
 def _policy_of(spec: WorkerSpec) -> Policy:

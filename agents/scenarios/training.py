@@ -57,7 +57,8 @@ class Trainer:
         self._at_rest = rested(domains, rest_s)
         self._rested = _rested_from(began) if domains and rest_s else {}
         self._stepping = stepping
-        self._waits = isinstance(stepping, Waiting) and stepping.waits
+        self.waits = isinstance(stepping, Waiting) and stepping.waits
+        """Whether loading a batch is a part of its step."""
         self._together = stepping.together if isinstance(stepping, Waiting) else 1
         self.ahead = stepping.ahead if isinstance(stepping, Waiting) else 0
         """Uncounted steps right before timed ones: while nothing was timed, so many batches were
@@ -96,10 +97,10 @@ class Trainer:
         loaded = time.perf_counter()
         loss = self._stepping.step()
         ended = time.perf_counter()
-        if self._waits and self._timed:
+        if self.waits and self._timed:
             self.section.waits.append(loaded - asked)
         self.section.meter.look()  # all steps together may exceed a counter's range
-        return ended - (asked if self._waits else loaded), loss
+        return ended - (asked if self.waits else loaded), loss
 
     def samples(self, steps: Steps) -> tuple[float, ...]:
         """Return the seconds of steps as samples, see `evened`."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import agents
 from controller.contracts.base import Contract, digest
 from controller.contracts.documents import read_json
+from controller.contracts.folders import named_folder
 from controller.contracts.manifests import StackEnvironment
 from controller.contracts.unreadable import UNREADABLE
 from controller.platform.atomic import replacing, write_private
@@ -23,8 +24,8 @@ STATE = "install.json"
 
 def stacks_folder(home: Path, environ: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of environments: BENCHFARM_STACKS, which farms may share, or one in the
-    home."""
-    return Path(environ.get(STACKS_VARIABLE) or home / "stacks").expanduser().absolute()
+    home; raises HomeUnusable."""
+    return named_folder(STACKS_VARIABLE, home / "stacks", environ)
 
 
 class InstallState(Contract):

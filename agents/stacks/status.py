@@ -61,7 +61,10 @@ def details_of(stack: StackManifest, stacks: Path, plugin: Plugin | None = None)
 def _looked_at(stack: StackManifest, stacks: Path) -> tuple[str | None, str]:
     """Return what is wrong, if anything, and where the stack runs."""
     if stack.command:
-        lacking = list(_lacking(stack, stack.command))
+        try:
+            lacking = list(_lacking(stack, stack.command))
+        except OSError as error:  # such as another user's home
+            return f"the store of models can't be read: {error.strerror}", ""
         add = ", ".join(f"`benchfarm models add FILE --as {key}`" for key in lacking)
         return (f"run {add}" if lacking else None), "its own program, on the device"
     if stack.backend is None:

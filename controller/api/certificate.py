@@ -71,14 +71,16 @@ def fingerprint_of(certificate: Path) -> str:
 def own_certificate(folder: Path, host: str, now: datetime) -> Certificate:
     """Return the certificate in a private folder, which is made if it isn't there.
 
-    One that was made here and is not for the host is replaced by one for it, and for all that the
-    former was for. host: the address or name at which it is served. Raises OSError, UserError.
+    One that was made here and is not for the host, or has expired, so that nobody accepts it any
+    more, is replaced by one for the host, and for all that the former was for. One that is not
+    valid yet is kept, since this host's clock may be wrong now. host: the address or name at which
+    it is served. Raises OSError, UserError.
     """
     files = Certificate(folder / "api-cert.pem", folder / "api-key.pem")
     former: Sequence[str] = ()
     if files.certificate.exists() and files.key.exists():
         former = _names_if_ours(files.certificate)
-        if not former or host in former:
+        if not former or (host in former and now <= _ends(files.certificate)):
             return files
         files = replace(files, former=fingerprint_of(files.certificate))
     certificate, key = make_certificate(host, now, former)
@@ -120,6 +122,11 @@ def _general_name(host: str) -> x509.GeneralName:
     with suppress(ValueError):
         return x509.IPAddress(ipaddress.ip_address(host))
     return x509.DNSName(host)
+
+
+def _ends(certificate: Path) -> datetime:
+    """Return until when a certificate that was made here is valid."""
+    return x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
 
 
 def _names_if_ours(certificate: Path) -> Sequence[str]:

@@ -143,9 +143,19 @@ class Words:
         said = str(error) or type(error).__name__
         if "CERTIFICATE_VERIFY_FAILED" in said:
             seen = "its certificate is not the one that `benchfarm login` was shown"
-            if "has expired" in said:
-                seen = "its certificate has expired"
             remedy = "Ask the administrator for the fingerprint, then run `benchfarm login` again."
+            if "has expired" in said:
+                seen = "its certificate has expired by this host's clock"
+                remedy = (
+                    "If the clock is right, ask the administrator to start the API again, which "
+                    f"makes a new one. {remedy}"
+                )
+            elif "not yet valid" in said:
+                seen = "its certificate is not yet valid by this host's clock"
+                remedy = (
+                    "Set the clock; if it is right, that of the head was wrong: ask the "
+                    "administrator to delete api-cert.pem and to start the API again."
+                )
             return FarmUnavailable(self.tried, seen, remedy)
         if isinstance(error, (*NOT_SENT, httpx.InvalidURL)) or ask.is_repeatable:
             return FarmUnavailable(self.tried, said, "Check the address, and that it is served.")

@@ -97,5 +97,4 @@ def _outcome(sweep_id: str) -> ComparisonRun:
         return ComparisonRun(sweep_id, None, (*told, last))
     catalog = load_catalog()
     whole = [with_omitted(result, catalog) for result in compared]
-    metric = catalog.scenarios[whole[0].scenario].metric
-    return ComparisonRun(sweep_id, compare_pairs(whole, metric, catalog))
+    return ComparisonRun(sweep_id, compare_pairs(whole, catalog))

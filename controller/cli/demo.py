@@ -33,6 +33,7 @@ def demo() -> None:
     """
     adopt_orphans()
     say("starting Ray, the controller and an agent on this machine …")
+    lost = home().wanted.exists()  # a farm of the user's, which comes back with its options
     farm = bring_up(home(), UpOptions())
     try:
         with ExitStack() as stack:
@@ -43,7 +44,7 @@ def demo() -> None:
             statuses = [watch_to_end(sweep_id) for sweep_id in sweep_ids]
             statuses += [demo_metrics.conclude(watch)] if watch else []
     finally:
-        if farm.started:
+        if farm.started and not lost:
             bring_down(home())
     say(f"stored in {home().store}; see also: benchfarm results list")
     for sweep_id in sweep_ids:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -29,7 +30,14 @@ from controller.runtime.cluster import Head
 from controller.runtime.disks import require_room
 from controller.runtime.health import why_away
 from controller.runtime.home import Cluster, Home
-from controller.runtime.lifetime import FarmUp, UpOptions, be_supervisor, bring_down, bring_up
+from controller.runtime.lifetime import (
+    FarmUp,
+    UpOptions,
+    be_supervisor,
+    bring_down,
+    bring_up,
+    wanted,
+)
 from controller.runtime.options import QUARANTINE_AFTER
 from controller.runtime.prometheus import find_program, running_beside
 from controller.runtime.redis import RedisServer
@@ -126,12 +134,14 @@ def up(
 ) -> None:
     """Start Ray, the controller and this host's agent.
 
-    A supervisor restarts the farm when a part of it ends, until `benchfarm down`.
+    A supervisor restarts the farm when a part of it ends, until `benchfarm down`. Until then, a
+    call without options also brings back a farm that was lost, with the options it was given.
     """
     if prometheus:
         find_program("prometheus")  # rather a complaint now than half a farm
 
     beside = api_beside(api, api_tls_cert, api_tls_key, plain=api_plain)
+    before = _fingerprint(beside) if beside else ""
     if artifacts:
         keep_artefacts_at(home(), artifacts)
     head = head_of(listen, autoscaling_config, redis, redis_password_file)
@@ -153,21 +163,20 @@ def up(
     )
     if why_away(home()):  # else it is only found
         require_room(home().path)
-    before = _fingerprint(beside) if beside else ""
     with unwound():
         farm = bring_up(home(), options)
-    _tell(farm, head, waiting=bool(redis))
-    if beside:
-        _tell_api(beside, before)
-    if server := running_beside(home()) if prometheus else None:
+    now = wanted(home()) or options  # of a farm that was there before, those that it was given
+    _tell(farm, now.head)
+    if now.api:
+        _tell_api(now.api, before)
+    if server := running_beside(home()) if now.prometheus else None:
         say(f"metrics  {server.url}, data {home().prometheus}")
     say(f"ray job submit needs:  {job_environment(home(), farm.cluster)}")
     if block:
         be_supervisor(home())
 
 
-def _tell(farm: FarmUp, head: Head, *, waiting: bool) -> None:
-    """waiting: hosts that join are to wait for a head that is lost."""
+def _tell(farm: FarmUp, head: Head) -> None:
     say(f"farm     {'up' if farm.started else 'was up already'}, home {home().path}")
     say(f"ray      {farm.cluster.ray_address}, jobs and dashboard {farm.cluster.dashboard_url}")
     say(f"api      {farm.url}")
@@ -177,7 +186,8 @@ def _tell(farm: FarmUp, head: Head, *, waiting: bool) -> None:
     if farm.agent and farm.agent.revoked:
         say(f"revoked  {farm.agent.revoked}")
     if head.listen:
-        how = f" --reconnect-timeout {AWAY_S}" if waiting else ""
+        # Hosts that join are to wait for a head that is lost.
+        how = f" --reconnect-timeout {AWAY_S}" if head.redis else ""
         say(
             f"join     benchfarm agent start --head {head.listen} --token-file FILE{how},"
             f" where FILE is a copy of {home().ray_token}"
@@ -235,13 +245,19 @@ def keep_artefacts_at(farm: Home, address: str) -> None:
 
 
 def job_environment(home: Home, cluster: Cluster) -> str:
-    """Return the shell command that leads `ray job submit` to this farm, whatever Ray runs here."""
+    """Return the shell command that leads `ray job submit` to this farm, whatever Ray runs here.
+
+    Also past any proxy, which would be sent Ray's token.
+    """
     variables = {
         "RAY_API_SERVER_ADDRESS": cluster.dashboard_url,  # comes before RAY_ADDRESS
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(home.ray_token),
     }
-    return " ".join(["export", *(f"{k}={shlex.quote(v)}" for k, v in variables.items())])
+    named = [f"{k}={shlex.quote(v)}" for k, v in variables.items()]
+    # The shell's own list is kept. Programs read it in lower case first, if it is there.
+    kept = f'"${{no_proxy:-${{NO_PROXY-}}}},{urlsplit(cluster.dashboard_url).hostname}"'
+    return " ".join(["export", *named, *(f"{name}={kept}" for name in ("NO_PROXY", "no_proxy"))])
 
 
 def head_of(

@@ -138,6 +138,9 @@ def main() -> None:
         if status == INTERRUPTED:
             say("benchfarm: interrupted", err=True)
         sys.exit(status)
+    except typer.Abort:  # ^C or ^D at a prompt
+        say("benchfarm: interrupted", err=True)
+        sys.exit(INTERRUPTED)
     except typer.TyperException as error:
         _complain(error)
         sys.exit(error.exit_code)

@@ -184,8 +184,8 @@ def export(
 def _export_batches(profile: Profile, folder: Path) -> None:
     batches = benchdnn_batches(profile)
     make_folder(folder)
-    for driver, text in batches.texts.items():
-        path = folder / f"{driver}.batch"
+    for name, text in batches.texts.items():
+        path, driver = folder / f"{name}.batch", name.partition("-")[0]
         write_file(path, text)
         say(f"benchdnn --{driver} --mode=P --batch={path}")
     for kind, count in batches.left_out.items():

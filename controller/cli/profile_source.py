@@ -31,7 +31,7 @@ def read_profile(subject: str) -> Profile:
     """
     if is_folder(subject):
         return read(Path(subject))
-    if not (context_elsewhere() or home().store.is_file()):
+    if not (context_elsewhere() or home().has_store()):
         raise _neither(subject)
     # Late: what answers on the head takes longer to load than a folder to read.
     from controller.api.run_profile import stored_profile

@@ -16,6 +16,7 @@ from controller.cli.references import record_of
 from controller.cli.report import Imported
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.errors import UserError
+from controller.contracts.folders import expanded
 from controller.contracts.policy import lab_limits
 from controller.contracts.published import PublishedRun
 from controller.contracts.version import installed_version
@@ -61,7 +62,8 @@ def publish(
 
     The pages need no server and no network. A failed call leaves the folder as it was.
     """
-    target = folder.expanduser().resolve()
+    tried = f"publish to {folder}"
+    target = expanded(folder, tried, "Name a folder of your own.").resolve()
     require_own(target)
     signer = ssh_signature.fingerprint_of(key) if key else ""
     catalog = load_catalog()
@@ -80,7 +82,7 @@ def publish(
         except OSError as error:
             seen = error.strerror or str(error)
             remedy = "Free some room, or name a folder that you can write to."
-            raise UserError(f"publish to {folder}", seen, remedy) from error
+            raise UserError(tried, seen, remedy) from error
     _tell(folder, board, signer)
 
 

@@ -151,9 +151,9 @@ def _parsed(files: Mapping[str, bytes]) -> RunLogs:
 @contextmanager
 def _new_folder(output: Path) -> Iterator[Path]:
     """Give a folder that becomes `output` when it is whole; raises UserError."""
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise UserError(f"write {output}", "it exists already", "Name a new folder.")
     try:
+        if output.exists() and (not output.is_dir() or any(output.iterdir())):
+            raise UserError(f"write {output}", "it exists already", "Name a new folder.")
         with replacing_folder(output) as new:
             yield new
     except OSError as error:

@@ -39,7 +39,7 @@ def status(json: Json = False) -> None:
 def _stored() -> StoredFacts:
     cluster = home().cluster()
     joined = cluster is not None and not cluster.dashboard_url
-    if joined or not home().store.is_file():
+    if joined or not home().has_store():
         return StoredFacts()  # a store that is there is of an earlier farm
     lines: list[str] = []
     store = SqliteStore.open_reader(home().store, lines.append)

@@ -42,6 +42,7 @@ from controller.platform.terminal import say
 from controller.runtime import manifests
 from controller.runtime.client import FarmClient
 from controller.runtime.fleet import devices_now
+from controller.runtime.up_command import anew
 from controller.runtime.waiting import waiting_now
 from controller.runtime.watch import follow_from_elsewhere
 from controller.scheduling.expansion import cells_of
@@ -224,7 +225,8 @@ def plan(file: File, json: Json = False) -> None:
 def _warn_of_manifests() -> None:
     """Say on standard error, in a line, that the farm here works with former manifests."""
     if not (farm_elsewhere() or context_elsewhere()) and manifests.have_changed(home()):
-        say(f"benchfarm: {manifests.CHANGED}. {manifests.REMEDY}", err=True)
+        remedy = manifests.REMEDY.format(anew(home()))
+        say(f"benchfarm: {manifests.CHANGED}. {remedy}", err=True)
 
 
 def _without_runtime(
@@ -238,7 +240,7 @@ def _without_runtime(
 
 def _known_fleet() -> tuple[list[RegisteredAgent], list[RegisteredDevice]]:
     """Return the fleet of this host's farm, whether or not it is up; nothing if there never was."""
-    if farm_elsewhere() or not (context_elsewhere() or home().store.is_file()):
+    if farm_elsewhere() or not (context_elsewhere() or home().has_store()):
         return [], []
     with reading() as store:
         return store.fleet()

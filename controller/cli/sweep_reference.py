@@ -20,7 +20,7 @@ def sweep_id_of(given: str) -> str:
         if found != given:
             say(f"sweep {given} is {found}", err=True)
         return found
-    if not (context_elsewhere() or home().store.is_file()):
+    if not (context_elsewhere() or home().has_store()):
         return given  # the client says that there is no farm
     with reading() as store:
         try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from controller.contracts.documents import load_yaml, read_limited, short
-from controller.contracts.errors import SweepInvalid
+from controller.contracts.errors import HomeUnusable, SweepInvalid
 from controller.contracts.facts import OwnFact
 from controller.contracts.fitting import fits
 from controller.contracts.manifests import Knob, ScenarioManifest, StackManifest, WorkloadManifest
@@ -158,13 +158,25 @@ def _require_new(noun: str, name: str, taken: Collection[str], tried: str) -> No
         raise SweepInvalid(tried, f"{noun} {name!r} exists already", _RENAME)
 
 
+def files_in(folder: Path) -> list[Path]:
+    """Return the files of manifests in a folder, if there is one; raises HomeUnusable."""
+    try:
+        return sorted(folder.glob("*.yaml"))
+    except OSError as error:
+        remedy = "Set BENCHFARM_HOME to a folder that you can read, or be the user of its farm."
+        raise HomeUnusable(f"read {folder}", reason(error), remedy) from error
+
+
 def _read_folder(
     kind: type[Manifest], folder: Path
 ) -> tuple[list[tuple[Path, Manifest]], list[LeftOut]]:
-    """Return the manifests in a folder, and those that can't be read or told apart."""
+    """Return the manifests in a folder, and those that can't be read or told apart.
+
+    Raises HomeUnusable.
+    """
     read: list[tuple[Path, Manifest]] = []
     left_out: list[LeftOut] = []
-    for path in sorted(folder.glob("*.yaml")):
+    for path in files_in(folder):
         try:
             read.append((path, kind.model_validate(load_yaml(read_limited(path)))))
         except UNREADABLE as error:

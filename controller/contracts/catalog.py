@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from controller.contracts.added_manifests import (
+    files_in,
     require_one_meaning,
     scenarios_of,
     with_added,
@@ -22,6 +23,7 @@ from controller.contracts.documents import load_yaml, read_limited, short
 from controller.contracts.errors import NotFound, SweepInvalid
 from controller.contracts.facts import OwnFact
 from controller.contracts.fitting import runs
+from controller.contracts.folders import named_folder
 from controller.contracts.knob_choices import with_choices
 from controller.contracts.manifests import (
     Knob,
@@ -120,14 +122,16 @@ class Catalog(Contract):
         return {name: knob for launch in launches if launch for name, knob in launch.knobs.items()}
 
 
-def load_catalog() -> Catalog:
-    """Read every manifest of the installed packages and those that this user has added.
+def load_catalog(*, added: bool = True) -> Catalog:
+    """Read every manifest of the installed packages and, if added, those that this user has added.
 
     Plugins and manifests of the user's with anything wrong are left out. Raises SweepInvalid if one
-    of benchfarm's own is broken.
+    of benchfarm's own is broken, and HomeUnusable if the user's folder of them can't be read.
     """
     launch = _by_name(LaunchManifest, "launch")
-    known, left_out = with_added(_ours(), user_tasks(), user_programs())
+    known, left_out = _ours(), list[LeftOut]()
+    if added:
+        known, left_out = with_added(known, user_tasks(), user_programs())
     settings = {name: knob for one in launch.values() for name, knob in one.knobs.items()}
     plugins, refused = plugins_beside(known, settings)
     for plugin in plugins:
@@ -233,10 +237,12 @@ def _driven_by(
 
 
 def user_tasks(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder of the tasks that this user has added with `benchfarm models add`."""
+    """Return the folder of the tasks that this user has added with `benchfarm models add`.
+
+    Raises HomeUnusable, as does `user_programs`.
+    """
     home = environ.get("BENCHFARM_HOME") or "~/.benchfarm"
-    folder = environ.get("BENCHFARM_MODELS") or f"{home}/models"
-    return Path(folder).expanduser().absolute() / "tasks"
+    return named_folder("BENCHFARM_MODELS", f"{home}/models", environ) / "tasks"
 
 
 def user_programs(environ: Mapping[str, str] = os.environ) -> Path:
@@ -245,8 +251,8 @@ def user_programs(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def _added_files() -> list[Path]:
-    """Return the manifests that this user has added."""
-    return sorted(path for at in (user_tasks(), user_programs()) for path in at.glob("*.yaml"))
+    """Return the manifests that this user has added; raises HomeUnusable."""
+    return [path for folder in (user_tasks(), user_programs()) for path in files_in(folder)]
 
 
 def _workloads() -> dict[str, WorkloadManifest]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
 from controller.contracts.base import Contract
 from controller.contracts.topdown import TopDown
 
@@ -28,14 +32,22 @@ class PhaseCounts(Contract):
 
 
 class OtherMalloc(Contract):
-    """The same steps with another malloc, counted in a worker of its own."""
+    """The same steps with another malloc, compared in turns."""
 
     malloc: str
-    seconds: float
-    """Of a step, all phases."""
-    speed: float | None = None
-    """The machine's own beside these steps, over that beside the others; None: not known."""
+    times: float
+    """How many times as long a step takes without it."""
+    low: float | None = None
+    high: float | None = None
+    """The 95 % interval; None: too few pairs."""
+    pairs: int
     notes: tuple[str, ...] = ()
+    """Why the comparison is not VALID."""
+
+
+def _in_turns(said: object) -> object:
+    """Return a comparison; None of what earlier releases counted once, which decides nothing."""
+    return None if isinstance(said, dict) and "times" not in said else said
 
 
 class Counters(Contract):
@@ -49,10 +61,5 @@ class Counters(Contract):
     no_topdown: str | None = None
     """Why the whole step or some of its phases have no shares of counters; None: all have."""
     notes: tuple[str, ...] = ()
-    other_malloc: OtherMalloc | None = None
+    other_malloc: Annotated[OtherMalloc | None, BeforeValidator(_in_turns)] = None
     """Of a cell with glibc's untuned malloc, where another one is installed."""
-
-    @property
-    def seconds(self) -> float:
-        """Of a step, all phases."""
-        return sum(phase.seconds for phase in self.phases)

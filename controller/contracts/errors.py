@@ -8,6 +8,7 @@ BenchfarmError
 │   ├── NotFound               an unknown sweep, run or device
 │   ├── Incomparable           results or devices that cannot be compared
 │   ├── CopyDamaged            an artefact whose copy on the head is damaged
+│   ├── AnswersUnreadable      a device's accuracy log that its runner did not write so
 │   ├── FarmUnavailable        a farm that is down or does not answer
 │   │   ├── FarmRestarting     a farm that is being restarted
 │   │   └── FarmSilent         a farm whose controller listens but does not answer
@@ -101,6 +102,10 @@ class Incomparable(UserError):
 
 class CopyDamaged(UserError):
     """An artefact whose copy on the head is not what its checksum says, or cannot be read."""
+
+
+class AnswersUnreadable(UserError):
+    """A device's accuracy log that its runner did not write so: cut, garbled or missing."""
 
 
 class FarmUnavailable(UserError):

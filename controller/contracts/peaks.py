@@ -17,7 +17,7 @@ MOVING = (COPY, UPDATE)
 """Rates of bytes; all others are of floating-point operations."""
 BEYOND_CACHES = 256 * 2**20
 """Fewest bytes of each array that is copied or updated: more than caches of most machines hold."""
-PerSecond = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+PerSecond = Annotated[float, Field(ge=1, le=1e30, allow_inf_nan=False)]
 """Floating-point operations a second of a data type; of MOVING, bytes read and written a second."""
 
 

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from controller.contracts.base import Contract, Scalar
 from controller.contracts.counters import Counters
 from controller.contracts.peaks import Peaks
 from controller.contracts.topdown import TopDown
 
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+LEAST, MOST = 1e-60, 1e60
+"""Of any number but 0: products and quotients of such are numbers still, and none is 0."""
+
+
+def _not_tiny(value: float) -> float:
+    if 0 < value < LEAST:
+        raise ValueError(f"it should be 0, or {LEAST} at least")
+    return value
+
+
+NotNegative = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False), AfterValidator(_not_tiny)]
 
 
 class TopPrimitive(Contract):

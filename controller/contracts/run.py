@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
 
 from controller.contracts.base import Contract
 from controller.contracts.result import Environment, Outcome, Validity
 from controller.contracts.sweep import Cell
+
+WAITING_S: Final = 86_400.0
+"""Seconds of an attempt beside its deadline that are believed: it sends files, cools down, waits
+for cores that another farm holds, and may start several workers."""
+
+
+def lasted_s(leased_at: float, ended_at: float, deadline_s: float) -> float:
+    """Return the seconds of an ended attempt.
+
+    Both times are by the wall clock: where that was set meanwhile, no more counts than is believed,
+    and no less than nothing. deadline_s: of its run.
+    """
+    return min(max(0.0, ended_at - leased_at), deadline_s + WAITING_S)
 
 
 class RunState(StrEnum):

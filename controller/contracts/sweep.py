@@ -118,6 +118,11 @@ class Sweep(Contract):
     priority: int | None = Field(default=None, ge=-100, le=100)
     """Runs of a higher priority go first; default 0. Above 0 is for the administrator only."""
 
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        """Its stacks; one without a name if there are none, as where every recipe has its own."""
+        return self.stack or ("",)
+
     def sweep_id(self, generation: int) -> str:
         """Return the id of this sweep's n-th submission; equal content gives equal ids."""
         text = self.model_dump(mode="json", exclude_none=True)
@@ -162,7 +167,7 @@ def choices(sweep: Sweep) -> list[Choice]:
     names = list(sweep.knobs)
     return [
         (workload, chosen, scenario, {**dict(zip(names, values, strict=True)), **knobs})
-        for workload, stack, scenario in product(sweep.workload, sweep.stack, sweep.scenario)
+        for workload, stack, scenario in product(sweep.workload, sweep.stacks, sweep.scenario)
         for values in product(*sweep.knobs.values())
         for chosen, knobs in _recipes_on(stack, sweep)
     ]
@@ -176,7 +181,7 @@ def _recipes_on(stack: str, sweep: Sweep) -> list[tuple[str, dict[str, Scalar]]]
         knobs = {name: value for name, value in recipe.items() if name != "stack"}
         if "stack" not in recipe:
             found.append((stack, knobs))
-        elif stack == sweep.stack[0]:
+        elif stack == sweep.stacks[0]:
             found.append((str(recipe["stack"]), knobs))
     return found
 

@@ -254,10 +254,9 @@ class StepOrder(Contract):
     """Counted steps of the next batch; 0 ends the measurement: the worker sends its Result."""
 
 
-ProfilePass = Literal["trace", "verbose", "replay", "counters", "reallocated", "peaks"]
+ProfilePass = Literal["trace", "verbose", "replay", "counters", "peaks"]
 """What a worker does instead of timing: train under torch.profiler, train under torch.profiler with
-oneDNN's verbose mode, replay kernels, count in each phase, count with the malloc of the watched
-passes, or measure the machine's peaks."""
+oneDNN's verbose mode, replay kernels, count in each phase, or measure the machine's peaks."""
 
 
 class RankPlace(Contract):

@@ -141,7 +141,7 @@ class DelegateKey(NamedTuple):
 
 
 class NewestCapabilities:
-    """The newest capabilities, added in any order; a snapshot is a copy."""
+    """The newest capabilities, added in their order; a snapshot is a copy."""
 
     def __init__(self, capabilities: Iterable[Capability] = ()) -> None:
         self._by_key: dict[DelegateKey, Capability] = {}
@@ -149,7 +149,8 @@ class NewestCapabilities:
             self.add(capability)
 
     def add(self, capability: Capability) -> None:
-        """Add a run's capability; one older than the known one changes nothing."""
+        """Add a capability that is newer than all before, whatever their times: those are by the
+        head's clock, which may have been set."""
         key = DelegateKey(
             capability.device,
             capability.workload,
@@ -157,9 +158,7 @@ class NewestCapabilities:
             capability.delegate,
             capability.numerics or NO_PRECISION,
         )
-        known = self._by_key.get(key)
-        if known is None or known.at <= capability.at:
-            self._by_key[key] = capability
+        self._by_key[key] = capability
 
     def snapshot(self) -> Mapping[DelegateKey, Capability]:
         """Return the newest capabilities; later runs don't change the returned mapping."""

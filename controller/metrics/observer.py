@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from controller.contracts.audit import audit_of
 from controller.contracts.device import EMULATED
 from controller.contracts.result import Blame, Failure, Result
-from controller.contracts.run import Attempt, AttemptState, Run, RunChange
+from controller.contracts.run import Attempt, AttemptState, Run, RunChange, lasted_s
 from controller.metrics import names
 from controller.metrics.families import counter, histogram
 
@@ -48,8 +48,9 @@ class Observer:
         if (ended := ended_by(before, change)) is not None:
             self._runs.labels(*ending_of(ended, change)).inc()
             if ended.ended_at is not None and ended.state in TIMED and not _no_result(change):
+                seconds = lasted_s(ended.leased_at, ended.ended_at, change.run.deadline_s)
                 self._duration.labels(*_kind_of(change.run)).observe(
-                    ended.ended_at - ended.leased_at, exemplar={"run_id": change.run.run_id}
+                    seconds, exemplar={"run_id": change.run.run_id}
                 )
 
     def expect(self, open_runs: Iterable[Run]) -> None:

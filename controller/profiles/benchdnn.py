@@ -1,13 +1,15 @@
 """Export of primitives as batch files for benchdnn, oneDNN's benchmark. Pure: text out.
 
-A driver of benchdnn runs one kind of primitive and takes options and problems from a file, so there
-is a file for each driver. Options are those of oneDNN 3 (tests/benchdnn/doc); build benchdnn from
-the release that ran the model. Operations fused behind a primitive, and attributes, strides and
-compensation for int8 for which there is no option here, are left out and named in a comment.
+A driver of benchdnn runs one kind of primitive on one engine and takes options and problems from a
+file, so there is a file for each driver and engine. Options are those of oneDNN 3
+(tests/benchdnn/doc); build benchdnn from the release that ran the model. Operations fused behind a
+primitive, and attributes, strides and compensation for int8 for which there is no option here, are
+left out and named in a comment.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -23,6 +25,7 @@ DRIVERS: Mapping[str, str] = {
     "reorder": "reorder",
 }
 """Kind of primitive → driver that takes its problems as they are in the log."""
+_ENGINE = re.compile(r"(cpu|gpu)(:\d{1,3})?")
 _RUN_TIME = ("runtime_dims_masks", "runtime-dim-mask")
 """Options of a matmul and of a reorder."""
 _WITH_BIAS = {"FWD_D": "FWD_B", "FWD_I": "FWD_B", "BWD_W": "BWD_WB"}
@@ -33,13 +36,14 @@ class Batches:
     """The batch file of each driver, and the primitives without a driver."""
 
     texts: Mapping[str, str]
+    """Name → content: of a driver, and its engine if that is not the CPU (`conv-gpu-0`)."""
     left_out: Mapping[str, int]
     """Kind → number of distinct primitives."""
 
 
 def benchdnn_batches(profile: Profile) -> Batches:
     """Return every distinct problem of a profile, the slowest first."""
-    lines: dict[str, list[str]] = {}
+    lines: dict[tuple[str, str], list[str]] = {}
     left_out: dict[str, int] = {}
     distinct: dict[str, PrimitiveRow] = {}
     for row in profile.primitives:
@@ -50,23 +54,34 @@ def benchdnn_batches(profile: Profile) -> Batches:
         if driver is None or primitive is None or not _is_whole(primitive):
             left_out[row.primitive] = left_out.get(row.primitive, 0) + 1
         else:
-            lines.setdefault(driver, []).extend(_lines(row, primitive))
+            lines.setdefault((driver, primitive.engine), []).extend(_lines(row, primitive))
     texts = {
-        driver: "\n".join([*_beginning(driver), *found]) + "\n" for driver, found in lines.items()
+        _name(*of): "\n".join([*_beginning(*of), *found]) + "\n" for of, found in lines.items()
     }
     return Batches(texts, left_out)
 
 
-def _beginning(driver: str) -> list[str]:
+def _name(driver: str, engine: str) -> str:
+    """Return the name of a file, which is only of one engine: a process of benchdnn has one."""
+    return driver if engine == "cpu" else f"{driver}-{engine.replace(':', '-')}"
+
+
+def _beginning(driver: str, engine: str) -> list[str]:
     # Layouts of weights may have no name in oneDNN.
     return [
-        f"# benchdnn --{driver} --mode=P --batch={driver}.batch",
+        f"# benchdnn --{driver} --mode=P --batch={_name(driver, engine)}.batch",
         "--allow-enum-tags-only=false",
+        *([] if engine == "cpu" else [f"--engine={engine}"]),
     ]
 
 
 def _is_whole(primitive: Primitive) -> bool:
-    """Return whether no size is open, and each layout has a tag, which a sparse one has not."""
+    """Return whether its engine is known, no size is open, and each layout has a tag.
+
+    A sparse layout has none.
+    """
+    if not _ENGINE.fullmatch(primitive.engine):
+        return False  # of a damaged line
     open_ones = ("*" in text for text in (primitive.problem, *(m.tag for m in primitive.memory)))
     return not any(open_ones) and not any(m.is_sparse for m in primitive.memory)
 

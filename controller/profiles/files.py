@@ -12,14 +12,15 @@ from dataclasses import asdict, fields
 from functools import partial
 from itertools import repeat
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from controller.contracts.documents import read_json
-from controller.contracts.profile import ProfileSummary
+from controller.contracts.documents import DocumentRefused, read_json, read_limited
+from controller.contracts.profile import LEAST, MOST, ProfileSummary
 from controller.contracts.unreadable import UNREADABLE, reason
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.model import (
@@ -35,7 +36,7 @@ from controller.profiles.timeline import FIRST_LANE, MOST_SPANS
 from controller.profiles.trace import MOST_S
 
 Found = TypeVar("Found")
-MAX_SUMMARY_BYTES = 2**24
+MAX_SUMMARY_BYTES, MAX_TABLE_BYTES = 2**24, 2**29
 METADATA = b"benchfarm.profile"
 """Key of the summary in the metadata of a table."""
 KERNELS, PRIMITIVES, SUMMARY = "kernels.parquet", "primitives.parquet", "profile.json"
@@ -44,9 +45,6 @@ ROUNDED_S = 1e-3
 """By which the rounding of clocks may make a span shorter than nothing."""
 MOST_SUM_S = 1e15
 """Of all calls of a row: more than any log can hold, whose lines tell of a day at most."""
-MOST = 1e60
-"""Of any other number: so large a one, multiplied by another, is one still."""
-
 MOST_ROWS = 1_000_000
 """Kernels or primitives that are read: of the largest steps, a profile has a tenth. A few bytes may
 tell of any number of equal rows, each of which takes memory."""
@@ -180,12 +178,14 @@ def _rows_of(path: Path, schema: pa.Schema) -> dict[str, list[Any]]:
 def _require(columns: Mapping[str, list[Any]], bounds: Mapping[str, tuple[float, float]]) -> None:
     for name, (least, most) in bounds.items():
         known = [value for value in columns[name] if value is not None]
-        if known and not least <= min(known) <= max(known) <= most:
+        smallest = min(map(abs, filter(None, known)), default=LEAST)
+        if known and not (least <= min(known) <= max(known) <= most and smallest >= LEAST):
             raise pa.ArrowInvalid(f'column "{name}" has values that no step has')
 
 
 def _read(path: Path, reader: Callable[[Path], Found]) -> Found:
     try:
+        _require_file(path)
         return reader(path)
     except (*UNREADABLE, pa.ArrowException) as error:
         seen = reason(error) if isinstance(error, UNREADABLE) else str(error).partition("\n")[0]
@@ -194,6 +194,15 @@ def _read(path: Path, reader: Callable[[Path], Found]) -> Found:
             f"{path.name}: {ascii(seen)[1:-1]}",
             "Name a folder that `benchfarm profile run` or `benchfarm profile import` has written.",
         ) from error
+
+
+def _require_file(path: Path) -> None:
+    """Raise DocumentRefused for what may have no end, such as a pipe, and for too large a file."""
+    found = path.stat()
+    if not (S_ISREG(found.st_mode) or S_ISDIR(found.st_mode)):  # whoever opens a folder says so
+        raise DocumentRefused("it is no regular file")
+    if found.st_size > MAX_TABLE_BYTES:
+        raise DocumentRefused(f"it has more than {MAX_TABLE_BYTES} bytes")
 
 
 def _summary(path: Path) -> ProfileSummary:
@@ -206,7 +215,7 @@ def _columns(path: Path, schema: pa.Schema, most: int, what: str) -> dict[str, l
     most: rows that are read; what: their name in the error for a file of more.
     """
     # From memory and without threads: Arrow's, even idle, may abort a process that ends.
-    data = pa.py_buffer(path.read_bytes())
+    data = pa.py_buffer(read_limited(path, MAX_TABLE_BYTES))
     told = pq.read_metadata(pa.BufferReader(data))
     if (rows := _most_rows(told)) > most:
         raise pa.ArrowInvalid(f"it has {rows:,} {what}, more than the {most:,} that are read")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -20,7 +20,7 @@ from controller.profiles.assembling import (
 )
 from controller.profiles.dates import date_of
 from controller.profiles.errors import ProfileUnreadable
-from controller.profiles.model import Profile
+from controller.profiles.model import PrimitiveRow, Profile
 from controller.profiles.reading import is_cut_gzip, open_file, read_whole_steps, words_in
 from controller.profiles.repeating import Order, Repeats
 from controller.profiles.verbose import MAX_EXAMPLE, LogFacts, Total, totals
@@ -79,7 +79,11 @@ def import_log(file: BinaryIO, path: Path, steps: int | None = None) -> Profile:
         created=_creations(facts),
         skipped=facts.skipped + strange.calls,
         example=facts.example or strange.example,
-        notes=(*_notes(file, path, facts, strange.calls), *_steps_note(steps, repeats)),
+        notes=(
+            *_notes(file, path, facts, strange.calls),
+            *_engines_note(rows),
+            *_steps_note(steps, repeats),
+        ),
     )
     return summarised(summary, [], rows)
 
@@ -150,6 +154,13 @@ def _notes(file: BinaryIO, path: Path, facts: LogFacts, strange: int) -> Iterato
     yield from facts.notes
     if is_cut_gzip(file):
         yield f"{path.name} ends in the middle of its gzip data"
+
+
+def _engines_note(rows: Iterable[PrimitiveRow]) -> Iterator[str]:
+    engines = sorted({row.engine for row in rows})
+    if len(engines) > 1:
+        names = ", ".join(engines)[:MAX_EXAMPLE]
+        yield f"its primitives ran on several engines ({names}); sums are of all of these together"
 
 
 def _check_steps(

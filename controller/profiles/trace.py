@@ -126,7 +126,7 @@ def events(file: BinaryIO, facts: TraceFacts, source: str, kind: Kind) -> Iterat
                 facts.leave_out(category)
     except DocumentRefused as error:
         raise _unreadable(source, str(error)) from error
-    except ijson.JSONError as error:
+    except (ijson.JSONError, UnicodeDecodeError) as error:  # the latter of half a character
         if not facts.events and kind != RUNTIME:
             raise _unreadable(source, f"broken JSON: {error}") from error
         facts.torn = read.is_at_end

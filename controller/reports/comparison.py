@@ -28,6 +28,8 @@ DISTURBED: Final = "; DISTURBED: the machine was not quiet"
 
 
 _TRIED: Final = "compare stored results"
+_INSTEAD: Final = "Choose other results with `--sweep` or `--knob`."
+NO_METRIC: Final = "it doesn't tell which metric it compared, as exactly one should have samples"
 STEP_TIME: Final = "step_time"
 THROUGHPUT: Final = "throughput"
 """What is compared in place of the time of a step if the two sides' steps have unlike batches."""
@@ -40,7 +42,7 @@ class Comparison(Contract):
     b: str
     """The sides, named by their stacks and the knobs that differ."""
     metric: str
-    """The scenario's; `throughput` for steps of unlike batches."""
+    """The scenario's when it was measured; `throughput` for steps of unlike batches."""
     ratio: float
     """How many times better B is than A."""
     ratio_low: float | None
@@ -76,16 +78,27 @@ class Comparison(Contract):
     """Facts that are equal in all these runs."""
 
 
+def measured_metric(result: StoredResult) -> str | None:
+    """Return the metric by which a paired result compares its sides; None if it doesn't tell.
+
+    It alone has samples of both sides. The scenario's may be another since it was measured.
+    """
+    of_a = [name for name, m in result.metrics.items() if name.endswith("_a") and m.samples]
+    return of_a[0].removesuffix("_a") if len(of_a) == 1 else None
+
+
 def compare_pairs(
     results: Sequence[StoredResult],
-    metric: str,
     catalog: Catalog,
     sides: tuple[Side, Side] | None = None,
 ) -> Comparison:
-    """Compare two sides by paired results; without `sides`, take those of the first result.
+    """Compare two sides by paired results, in the metric that was measured; without `sides`, take
+    those of the first result.
 
-    A result with the sides in the other order is swapped.
+    A result with the sides in the other order is swapped. Raises UserError if the results don't
+    tell their metric, or were measured in several.
     """
+    metric = _common_metric(results)
     a, b = sides or sides_of(results[0])
     sessions = [_oriented(result, a) for result in results]
     unit = results[0].metrics[f"{metric}_a"].unit
@@ -95,6 +108,19 @@ def compare_pairs(
     samples = [pair.a for pair in pairs], [pair.b for pair in pairs]
     measured = _Measured(metric, unit, samples, ratio, found.pairs)
     return _comparison(results, (a, b), measured, catalog)
+
+
+def _common_metric(results: Sequence[StoredResult]) -> str:
+    """Return the metric of paired results; raises UserError if there isn't exactly one."""
+    found: dict[str, str] = {}
+    for result in results:
+        if (metric := measured_metric(result)) is None:
+            raise UserError(_TRIED, f"run {result.run_id}: {NO_METRIC}", _INSTEAD)
+        found.setdefault(metric, result.run_id)
+    if len(found) > 1:
+        seen = " and ".join(f"run {run_id} compared {metric}" for metric, run_id in found.items())
+        raise UserError(_TRIED, seen, "Choose those of one metric with `--sweep`.")
+    return next(iter(found))
 
 
 def compare_runs(
@@ -108,7 +134,7 @@ def compare_runs(
     for side, runs in zip("AB", samples, strict=True):
         if median_of_runs(runs).median <= 0:  # as a user's program may print
             seen = f"{metric} of side {side}: {NoRatio.NOT_POSITIVE}"
-            raise UserError(_TRIED, seen, "Choose other results with `--sweep` or `--knob`.")
+            raise UserError(_TRIED, seen, _INSTEAD)
     unit = ours[0].metrics[metric].unit
     over, under = samples if unit.lower_is_better else samples[::-1]
     sides = side_of(ours[0]), side_of(theirs[0])

@@ -19,8 +19,8 @@ def compare_stored(
     """Return the comparison, and what differs between the sides that should not, or None.
 
     remedy: what to do where they differ; force: compare nevertheless. Raises NotFound if a side has
-    no results, and UserError if one is ambiguous, if the sides differ, or if the scenario measures
-    no speed.
+    no results, and UserError if one is ambiguous, if the sides differ, if the scenario measures
+    no speed, or if pairs don't tell their metric.
     """
     scenario = catalog.scenarios[wanted.scenario]
     if not scenario.compares_speed:
@@ -32,7 +32,6 @@ def compare_stored(
     unlike = unlike or stray_knob(chosen, wanted)
     if unlike and not force:
         raise UserError("compare stored results", unlike, remedy)
-    metric = scenario.metric
     if chosen.paired:
-        return compare_pairs(chosen.paired, metric, catalog, chosen.sides), unlike
-    return compare_runs(chosen.a, chosen.b, metric, catalog), unlike
+        return compare_pairs(chosen.paired, catalog, chosen.sides), unlike
+    return compare_runs(chosen.a, chosen.b, scenario.metric, catalog), unlike

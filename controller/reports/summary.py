@@ -15,7 +15,7 @@ from controller.contracts.units import Unit
 from controller.reports.csv_text import csv_text
 from controller.reports.groups import Group, NoRatio, grouped
 from controller.reports.views.common import names_of
-from controller.reports.views.compared import compared_of
+from controller.reports.views.compared import compared_of, uncompared_of
 from controller.reports.views.model import Compared, Ranking, Row
 from controller.reports.views.rankings import rankings_of
 from controller.reports.views.reference import Baseline
@@ -73,6 +73,8 @@ class Summary:
     compared: tuple[Compared, ...]
     unranked: tuple[Group, ...]
     """Of scenarios that this release doesn't have."""
+    uncompared: tuple[str, ...] = ()
+    """A line for each paired comparison whose metric is not known."""
 
 
 def summarise(
@@ -87,9 +89,8 @@ def summarise(
     groups = grouped(results, failures)
     known = [group for group in groups if group.origin.scenario in catalog.scenarios]
     unknown = [group for group in groups if group.origin.scenario not in catalog.scenarios]
-    return Summary(
-        rankings_of(known, Baseline(baseline, catalog), catalog), compared, tuple(unknown)
-    )
+    rankings = rankings_of(known, Baseline(baseline, catalog), catalog)
+    return Summary(rankings, compared, tuple(unknown), uncompared_of(paired))
 
 
 def summaries_of(rankings: Sequence[Ranking]) -> list[CellSummary]:
@@ -110,6 +111,7 @@ def troubles_of(found: Summary) -> Iterator[str]:
             f"{origin.shown_device} {origin.workload}: this release has no scenario "
             f"{origin.scenario}; use the release that measured it"
         )
+    yield from found.uncompared
 
 
 def as_csv(rankings: Sequence[Ranking]) -> str:

@@ -94,6 +94,7 @@ def measured(results: Iterable[StoredResult], asked: Asked) -> list[Timed]:
         for result in results
         if (result.workload, result.scenario) == (asked.workload, SCENARIO)
         and STEP in result.metrics
+        and result.profile is None  # else its steps are compared with nothing
         and batch_of(result.knobs) > 0
         and asked.batch in (None, batch_of(result.knobs))
         and (asked.devices is None or asked.devices.issuperset(hosts_of(result)))

@@ -77,8 +77,8 @@ def renewed_line(former: str) -> str:
     """Return what is said where a certificate of our own has been replaced; former: the
     fingerprint of the one before."""
     return (
-        f"renewed      the certificate before (SHA-256 {former}) was not for this address: "
-        "whoever has logged in runs `benchfarm login` again"
+        f"renewed      the certificate before (SHA-256 {former}) was not for this address, or had "
+        "expired: whoever has logged in runs `benchfarm login` again"
     )
 
 

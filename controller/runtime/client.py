@@ -26,6 +26,7 @@ from controller.runtime.addresses import web_address
 from controller.runtime.health import ANSWER_S, RESTARTED, is_hopeless, why_away, why_silent
 from controller.runtime.home import Home
 from controller.runtime.options import URL_VARIABLE
+from controller.runtime.up_command import anew
 
 MAX_ANSWER_BYTES: Final = 2**23
 Answer = TypeVar("Answer", bound=Contract)
@@ -237,7 +238,7 @@ class FarmClient:
             raise
         self._require_whole()  # the remains of a farm may answer without doing anything
         if why := why_silent(self._home, self.timings.answer_s):
-            remedy = "Wait, or start the farm anew: run `benchfarm down`, then `benchfarm up`."
+            remedy = f"Wait, or start the farm anew: run {anew(self._home)}."
             raise FarmSilent(f"call the controller {self._where}", why, remedy)
         return url
 

@@ -24,6 +24,7 @@ from controller.runtime.home import ApiProcess, Cluster, Endpoint, Home
 from controller.runtime.joining import instance_of, waits_for_head
 from controller.runtime.manifests import have_changed
 from controller.runtime.phones import complaints_here
+from controller.runtime.up_command import PLAIN, up_command
 from controller.runtime.waiting import waiting_now
 from controller.store.protocol import StoreReader
 
@@ -82,6 +83,8 @@ class FarmFacts:
     phones: tuple[UserError, ...]
     """Why phones of this host are not used."""
     stored: StoredFacts
+    up: str = PLAIN
+    """The command that starts the farm as it was started."""
 
 
 def farm_facts(
@@ -112,6 +115,7 @@ def farm_facts(
         aside=tuple(_aside(home)),
         phones=tuple(complaints_here(home, {d.device.id for d in stored.devices})),
         stored=stored,
+        up=up_command(home),
     )
 
 

@@ -23,6 +23,7 @@ from controller.runtime.disks import disk_checks
 from controller.runtime.farm_facts import FarmFacts, StoredFacts
 from controller.runtime.fleet import DeviceOverview, agent_state, wrong_clocks
 from controller.runtime.health import CONTROLLER_AWAY, RESTARTED
+from controller.runtime.up_command import told
 from controller.scheduling.waiting import grouped
 
 AWAY: Final = (DeviceState.LOST, DeviceState.OFFLINE, DeviceState.UNAUTHORIZED)
@@ -142,14 +143,14 @@ def _farm(facts: FarmFacts, condition: FarmCondition, why: str) -> Iterator[Chec
         case FarmCondition.RESTARTING:
             yield _mend("farm", why, f"Wait; if it lasts, see {logs / 'supervisor.log'}.")
         case FarmCondition.SILENT:
-            yield _mend("farm", why, "Run `benchfarm down`, then `benchfarm up`; runs are kept.")
+            yield _mend("farm", why, f"Run {told(facts.up)}; runs are kept.")
         case FarmCondition.WAITING:
             yield _mend("farm", why, "Start that farm, or check its address and the network.")
         case _:
             pass
     if facts.endpoint and facts.endpoint.version != facts.release and not facts.away:
         seen = f"the farm runs {facts.endpoint.version}, installed is {facts.release}"
-        yield _mend("farm", seen, "Run `benchfarm down`, then `benchfarm up`; runs are kept.")
+        yield _mend("farm", seen, f"Run {told(facts.up)}; runs are kept.")
 
 
 def _disks(facts: FarmFacts) -> Iterator[Check]:
@@ -248,7 +249,7 @@ def _manifests(facts: FarmFacts) -> Iterator[Check]:
     for one in facts.stored.left_out:
         yield _mend(one.noun, one.said, one.remedy)
     if facts.manifests_changed:
-        yield _mend("manifests", manifests.CHANGED, manifests.REMEDY)
+        yield _mend("manifests", manifests.CHANGED, manifests.REMEDY.format(told(facts.up)))
 
 
 _ALWAYS: Final[tuple[Callable[[FarmFacts], Iterator[Check]], ...]] = (_disks, _store, _outbox)

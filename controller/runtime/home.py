@@ -6,8 +6,8 @@ import hmac
 import os
 import re
 import secrets
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -127,6 +127,13 @@ class Home:
         """The SQLite file."""
         return self.path / "store.sqlite"
 
+    def has_store(self) -> bool:
+        """Return whether there is a store; raises HomeUnusable if this user can't tell."""
+        try:
+            return self.store.is_file()
+        except OSError as error:
+            raise _unreadable(self.store, error) from error
+
     @property
     def artefacts(self) -> Path:
         """The head's artefact store: what agents have sent of their attempts."""
@@ -218,7 +225,7 @@ class Home:
 
     def prepare(self) -> None:
         """Make the folder and its tokens, readable by the owner only; raises HomeUnusable."""
-        try:
+        with self._writing():
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             remedy = f"{BE_ITS_USER} Or set BENCHFARM_HOME to a folder of your own."
             require_private_folder(self.path, f"use BENCHFARM_HOME {self.path}", remedy)
@@ -228,17 +235,11 @@ class Home:
                 if not os.path.lexists(token) or not self.read_token(token):
                     write_private(token, secrets.token_hex(32))
             self._derive_metrics_token()
-        except OSError as error:
-            raise HomeUnusable(
-                f"use BENCHFARM_HOME {self.path}",
-                error.strerror or str(error),
-                "Set BENCHFARM_HOME to a folder that you can write to.",
-            ) from error
 
     def adopt_token(self, file: Path) -> None:
         """Store the Ray token of another farm that this host's agent joins.
 
-        Raises UserError for a file without one.
+        Raises UserError for a file without one, HomeUnusable.
         """
         tried = f"use --token-file {file}"
         remedy = "Copy the file ray-token of the head's BENCHFARM_HOME; only you may read the copy."
@@ -246,8 +247,21 @@ class Home:
         if not _TOKEN.fullmatch(token):
             raise UserError(tried, "it holds no token", remedy)
         self.prepare()
-        write_private(self.ray_token, token)
-        self._derive_metrics_token()
+        with self._writing():
+            write_private(self.ray_token, token)
+            self._derive_metrics_token()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Have an OSError raised as HomeUnusable."""
+        try:
+            yield
+        except OSError as error:
+            raise HomeUnusable(
+                f"use BENCHFARM_HOME {self.path}",
+                error.strerror or str(error),
+                "Set BENCHFARM_HOME to a folder that you can write to.",
+            ) from error
 
     @staticmethod
     def read_token(file: Path) -> str:
@@ -295,9 +309,13 @@ def _read(model: type[Model], path: Path) -> Model | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        remedy = "Set BENCHFARM_HOME to a folder that you can read, or be the user of its farm."
-        raise HomeUnusable(f"read {path}", error.strerror or str(error), remedy) from error
+        raise _unreadable(path, error) from error
     except UNREADABLE as error:
         remedy = f"End the processes with {FARM_MARKER} in their environment, then delete the file."
         seen = f"it is damaged: {reason(error)}"
         raise HomeUnusable(f"read {path}", seen, remedy) from error
+
+
+def _unreadable(path: Path, error: OSError) -> HomeUnusable:
+    remedy = "Set BENCHFARM_HOME to a folder that you can read, or be the user of its farm."
+    return HomeUnusable(f"read {path}", error.strerror or str(error), remedy)

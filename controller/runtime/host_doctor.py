@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
 from controller.contracts.checks import Check, Health, worst_first
@@ -16,6 +17,7 @@ from controller.contracts.doctor import AgentsFacts, Program
 from controller.contracts.error_payload import ErrorPayload
 from controller.platform.ports import PORTS
 from controller.runtime.disks import GIB, disk_checks
+from controller.runtime.home import Home
 from controller.runtime.host_facts import PORTS_WANTED, FileFacts, HostFacts
 
 LEAST_MEMORY_BYTES: Final = 2 * GIB
@@ -66,7 +68,7 @@ def _python(host: HostFacts) -> Iterator[Check]:
 def _farm(host: HostFacts) -> Iterator[Check]:
     if host.farm_release not in (None, host.release):
         seen = f"the farm of this home runs {host.farm_release}, installed is {host.release}"
-        yield _mend("farm", seen, "Run: benchfarm down && benchfarm up.")
+        yield _mend("farm", seen, f"Run {host.anew}.")
 
 
 def _home(host: HostFacts) -> Iterator[Check]:
@@ -96,10 +98,26 @@ def _home(host: HostFacts) -> Iterator[Check]:
 def _secrets(host: HostFacts) -> Iterator[Check]:
     faults = [(file, fault) for file in host.secrets if (fault := _exposed(file, host.uid))]
     for file, fault in faults:
-        remedy = f"Delete {file.path}, then: benchfarm down && benchfarm up makes a new one."
-        yield _mend("tokens", f"{file.path.name}: {fault}", remedy)
+        yield _mend("tokens", f"{file.path.name}: {fault}", _new_secret(host, file.path))
     if host.secrets and not faults:
         yield _well("tokens", "only you can read them")
+
+
+def _new_secret(host: HostFacts, file: Path) -> str:
+    """Return how a secret that others may know is replaced."""
+    home = Home(host.home)
+    if file == home.api_token:
+        then = "start the agent again" if host.joined else f"run {host.anew}"
+        return f"Delete {file}, then {then}, which makes a new one."
+    if host.joined:
+        return (
+            "On the head, delete ray-token, start the farm anew, and copy the new one to every "
+            f"host that has joined; here, delete {file} and start the agent again."
+        )
+    # The token of metrics is derived from the other.
+    named = file if file == home.ray_token else f"{file} and {home.ray_token}"
+    new = "which makes a new one; copy ray-token to every host that has joined"
+    return f"Delete {named}, then run {host.anew}, {new}."
 
 
 def _exposed(file: FileFacts, uid: int) -> str:

@@ -24,8 +24,10 @@ from controller.platform.ports import free_ports
 from controller.platform.trial import fault_of
 from controller.runtime.disks import DiskFacts, disk_facts, disks_of, is_folder
 from controller.runtime.home import Home
+from controller.runtime.joining import instance_of, waits_for_head
 from controller.runtime.phones import complaints_here
 from controller.runtime.prometheus import PrometheusUnavailable, find_program, running_beside
+from controller.runtime.up_command import PLAIN, anew, told
 
 PORTS_WANTED = 16
 """More ports than a head with Redis and Prometheus uses."""
@@ -95,6 +97,10 @@ class HostFacts:
     prometheus_silent: bool
     """Whether the farm's own Prometheus does not answer."""
     phone_complaints: tuple[UserError, ...]
+    joined: bool = False
+    """Whether this home has joined, or is to join, another host's farm."""
+    anew: str = told(PLAIN)
+    """The commands that start the farm of this home anew."""
 
 
 def host_facts(home: Home) -> HostFacts:
@@ -124,6 +130,8 @@ def host_facts(home: Home) -> HostFacts:
         prometheus=_prometheus(),
         prometheus_silent=_prometheus_silent(home),
         phone_complaints=_phone_complaints(home),
+        joined=_has_joined(home),
+        anew=anew(home),
     )
 
 
@@ -163,6 +171,14 @@ def _farm_release(home: Home) -> str | None:
         return home.endpoint().version if home.cluster() else None
     except UserError:
         return None
+
+
+def _has_joined(home: Home) -> bool:
+    try:
+        cluster = home.cluster()
+        return cluster.instance == instance_of(home) if cluster else waits_for_head(home)
+    except (OSError, UserError):  # another user's; the check of the home reports that
+        return False
 
 
 def _prometheus_silent(home: Home) -> bool:

@@ -28,6 +28,7 @@ from controller.platform.locks import exclusive_now
 from controller.platform.processes import FARM_MARKER, end_marked
 from controller.platform.programs import PYTHON_MODES, python_module
 from controller.runtime import cluster as clusters
+from controller.runtime.api_beside import MARK as API_MARK
 from controller.runtime.api_beside import ApiBeside, end_api, have_api
 from controller.runtime.client import TIMINGS, Patience, Timings
 from controller.runtime.cluster import Head
@@ -101,20 +102,24 @@ _OPTIONS = TypeAdapter(UpOptions)
 def bring_up(home: Home, options: UpOptions, timings: Timings = TIMINGS) -> FarmUp:
     """Start Ray, the controller and this host's agent, or find them running.
 
+    A farm that was lost, rather than ended by `bring_down`, is started with its stored options.
+
     Raises FarmUnavailable, HomeUnusable, or UserError for an address or a port that can't be had,
-    if a farm is up with other options, or if this host has joined another; what was started is
-    ended again on any exception.
+    for options other than those of a farm that is up or was lost, or if this host has joined
+    another; what was started is ended again on any exception.
     """
     home.prepare()
     with _alone(home, "start the farm"), no_supervisor(home):
-        former = home.cluster()
+        former, stored = home.cluster(), wanted(home)
         if former and _is_up(home, former, timings):
             require_same(former, options)
+            options = with_stored(options, stored)
             farm = FarmUp(former, home.endpoint().url, None, started=False)
         else:
+            options = with_stored(options, stored)
             farm = _start_in_place_of(former, home, options)
         if options.supervised:
-            _look_after(home, options, farm.cluster)
+            _look_after(home, options)
         if options.prometheus:
             _have_prometheus(home, farm)
         if options.api:
@@ -140,18 +145,30 @@ def wanted(home: Home) -> UpOptions | None:
         raise HomeUnusable(f"read {home.wanted}", seen, remedy) from error
 
 
-def _look_after(home: Home, options: UpOptions, cluster: Cluster) -> None:
-    """Store the farm's options, and start its supervisor."""
-    before = wanted(home)
-    if before is None or non_default_options(options) == cluster.options:
-        before = options
-    both = replace(
-        before,
-        prometheus=before.prometheus or options.prometheus,
-        api=options.api or before.api,
-        block=False,
+def with_stored(options: UpOptions, stored: UpOptions | None) -> UpOptions:
+    """Return the options of a call with those that its farm is to be restarted with, if any.
+
+    Raises UserError for one that contradicts these; Prometheus and the API may be added.
+    """
+    if stored is None:
+        return options
+    remedy = "Run `benchfarm up` without it, or `benchfarm down` first."
+    _require_same(non_default_options(stored), options, "the farm of this home was started", remedy)
+    return replace(
+        stored,
+        prometheus=options.prometheus or stored.prometheus,
+        api=options.api or stored.api,
+        supervised=options.supervised or stored.supervised,
+        block=options.block,
     )
-    write_private(home.wanted, _OPTIONS.dump_json(both).decode())
+
+
+def _look_after(home: Home, options: UpOptions) -> None:
+    """Store the farm's options, and start its supervisor."""
+    config = options.head.autoscaling
+    head = replace(options.head, autoscaling=config and config.absolute())
+    kept = replace(options, head=head, block=False)
+    write_private(home.wanted, _OPTIONS.dump_json(kept).decode())
     if options.block:  # this process will be the supervisor
         end_marked(FARM_MARKER, home_mark(home, SUPERVISOR), grace_s=0.0)
     elif not is_supervised(home):
@@ -297,14 +314,15 @@ def _other(value: int, usual: int) -> str:
 
 def require_same(cluster: Cluster, options: UpOptions) -> None:
     """Raise UserError if a farm that is up was started with other options."""
+    _require_same(cluster.options, options, "a farm is up here", "Run `benchfarm down` first.")
+
+
+def _require_same(known: Mapping[str, str], options: UpOptions, what: str, remedy: str) -> None:
     for option, value in non_default_options(options).items():
-        has = cluster.options.get(option)
+        has = known.get(option)
         if has != value:
-            raise UserError(
-                f"use {option} {value}",
-                f"a farm is up here with {option} {has}" if has else "a farm is up here without it",
-                "Run `benchfarm down` first.",
-            )
+            seen = f"{what} with {option} {has}" if has else f"{what} without it"
+            raise UserError(f"use {option} {value}", seen, remedy)
 
 
 def start_agent(
@@ -331,10 +349,18 @@ def start_agent(
 def bring_down(home: Home) -> int | None:
     """End all of a home's farm; return the number of its processes, None if it was down.
 
-    Raises FarmUnavailable while another `up` is running.
+    Raises FarmUnavailable while another `up` is running, and HomeUnusable if the farm's files
+    can't be deleted, once its processes have ended.
     """
-    if not home.path.exists():
-        return None
+    try:
+        return _bring_down(home) if home.path.exists() else None
+    except TimeoutError:  # an OSError, too: a process survives SIGKILL
+        raise
+    except OSError as error:
+        raise _ended_beside_files(home, error) from error
+
+
+def _bring_down(home: Home) -> int | None:
     home.wanted.unlink(missing_ok=True)  # from now on nobody starts it again
     ended = end_marked(FARM_MARKER, home_mark(home, SUPERVISOR), grace_s=SUPERVISOR_GRACE_S)
     with _alone(home, "end the farm"):
@@ -345,6 +371,21 @@ def bring_down(home: Home) -> int | None:
         ended += end_api(home)
         marked = (FARM_MARKER, instance_of(home))
         return ended + end_marked(*marked, GRACE_S, clusters.is_rays) or None
+
+
+def _ended_beside_files(home: Home, error: OSError) -> HomeUnusable:
+    """End a farm whose files can't be deleted, its supervisor first; return what to raise."""
+    ended = end_marked(FARM_MARKER, home_mark(home, SUPERVISOR), grace_s=SUPERVISOR_GRACE_S)
+    instance = instance_of(home)
+    with suppress(UserError):
+        if cluster := home.cluster():
+            instance = cluster.instance
+    for mark in (instance, home_mark(home, "prometheus"), home_mark(home, API_MARK)):
+        ended += end_marked(FARM_MARKER, mark, GRACE_S, clusters.is_rays)
+    seen = error.strerror or str(error)
+    remedy = "Make the home writable, or be the farm's user; then run `benchfarm down` again."
+    said = f"{seen}; {ended} processes were ended, this file remains"
+    return HomeUnusable(f"delete {error.filename or home.wanted}", said, remedy)
 
 
 def _is_up(home: Home, cluster: Cluster, timings: Timings) -> bool:

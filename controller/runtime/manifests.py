@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from controller.contracts.catalog import manifests_digest
-from controller.contracts.errors import FarmUnavailable
+from controller.contracts.errors import FarmUnavailable, HomeUnusable
 from controller.contracts.unreadable import UNREADABLE
 from controller.runtime.home import Home
 
 CHANGED = "manifests or plugins have changed since the farm came up"
-REMEDY = "Run `benchfarm down`, then `benchfarm up`, so that it reads them; runs are kept."
+REMEDY = "Run {}, so that it reads them; runs are kept."
+"""To be filled with the commands that start the farm anew."""
 
 
 def have_changed(home: Home, digest: Callable[[], str] = manifests_digest) -> bool:
@@ -24,5 +25,5 @@ def have_changed(home: Home, digest: Callable[[], str] = manifests_digest) -> bo
         return False
     try:
         return bool(known) and known != digest()
-    except UNREADABLE:
+    except (*UNREADABLE, HomeUnusable):
         return True

@@ -97,10 +97,10 @@ def _paired_cells(
 
 
 def _check_shape(sweep: Sweep, source: str) -> None:
-    if sweep.paired is None and not sweep.stack:
-        raise SweepInvalid(
-            f"read {source}", "key stack: it is missing", "Name a stack, or give paired."
-        )
+    own = sweep.recipes and all("stack" in recipe for recipe in sweep.recipes.values())
+    if not (sweep.stack or own or sweep.paired):
+        remedy = "Name a stack, also in every recipe instead, or give paired."
+        raise SweepInvalid(f"read {source}", "key stack: it is missing", remedy)
     if sweep.paired:
         _check_paired(sweep, sweep.paired, source)
     for recipe, given in sweep.recipes.items():

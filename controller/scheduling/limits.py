@@ -62,7 +62,7 @@ def _require(
 
 def most_cells(sweep: Sweep) -> int:
     """Return the largest number of cells that a sweep can have before it is bound to devices."""
-    stacks = len(sweep.paired.b) if sweep.paired else len(sweep.stack)
+    stacks = len(sweep.paired.b) if sweep.paired else len(sweep.stacks)
     axes = (sweep.workload, sweep.scenario, sweep.devices, *sweep.knobs.values())
     return stacks * math.prod(map(len, axes)) * max(1, len(sweep.recipes))
 

@@ -44,12 +44,11 @@ class SweepReferent:
     id: str
     name: str
     user: str
-    submitted_at: float
 
     @staticmethod
     def of(record: SweepRecord) -> SweepReferent:
         """Return that of a record."""
-        return SweepReferent(record.sweep_id, record.sweep.name, record.user, record.submitted_at)
+        return SweepReferent(record.sweep_id, record.sweep.name, record.user)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +97,17 @@ def referents_of(devices: Iterable[RegisteredDevice]) -> list[Referent]:
 def find_sweep(given: str, sweeps: Iterable[SweepReferent], user: str) -> FoundSweep:
     """Return the sweep that a user means: an id, the newest of a name, or the beginning of an id.
 
-    Only the administrator finds other users' sweeps, after their own. Raises NotFound, and
-    UserError if several may be meant.
+    sweeps: in the order of their submission, as the store has them: their times are by the head's
+    clock, which may have been set. Only the administrator finds other users' sweeps, after their
+    own. Raises NotFound, and UserError if several may be meant.
     """
     mine = [sweep for sweep in sweeps if user in (ADMIN, sweep.user)]
     if all(sweep.id != given for sweep in mine) and (
         named := [sweep for sweep in mine if sweep.name == given]
     ):
-        newest = max(named, key=lambda sweep: (sweep.user == user, sweep.submitted_at))
+        newest = ([sweep for sweep in named if sweep.user == user] or named)[-1]
         return FoundSweep(newest.id, _said(given, newest, named, user))
-    newest_first = sorted(mine, key=lambda sweep: -sweep.submitted_at)
+    newest_first = mine[::-1]
     referents = [Referent(sweep.id) for sweep in newest_first]
     return FoundSweep(_find("sweep", given, referents, [sweep.name for sweep in newest_first]))
 

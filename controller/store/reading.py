@@ -131,12 +131,12 @@ class SqliteReader(RunReader):
 
         For each device, workload, stack, delegate and number format.
         """
-        found: list[StoredResult | StoredFailure] = [
-            *self._made(self._asked("result"), result_of, "the result of run", "run_id"),
-            *self._made(self._asked("failure"), failure_of, "the failure of run", "run_id"),
+        found: list[tuple[int, StoredResult | StoredFailure]] = [
+            *self._made(self._asked("result"), _numbered_result, "the result of run", "run_id"),
+            *self._made(self._asked("failure"), _numbered_failure, "the failure of run", "run_id"),
         ]
-        said = [one for stored in found if (one := of_stored(stored))]
-        return sorted(said, key=lambda one: one.at)
+        found.sort(key=itemgetter(0))
+        return [one for _, stored in found if (one := of_stored(stored))]
 
     def fleet(self) -> tuple[list[RegisteredAgent], list[RegisteredDevice]]:
         """Return all agents and devices ever registered, by id, but no forgotten devices."""
@@ -286,6 +286,14 @@ class SqliteReader(RunReader):
 
 def _try_place(row: Row) -> TryPlace:
     return TryPlace(row["ended_at"], row["run_id"], row["number"])
+
+
+def _numbered_result(measured: Measured) -> tuple[int, StoredResult]:
+    return measured[0]["number"] or 0, result_of(measured)
+
+
+def _numbered_failure(measured: Measured) -> tuple[int, StoredFailure]:
+    return measured[0]["number"] or 0, failure_of(measured)
 
 
 def _placed(row: Row) -> tuple[TryPlace, Took]:

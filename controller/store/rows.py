@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import Table
 
@@ -28,14 +28,10 @@ from controller.contracts.records import (
     Took,
 )
 from controller.contracts.result import Result
-from controller.contracts.run import Attempt, OutcomeRecord, Run
+from controller.contracts.run import Attempt, OutcomeRecord, Run, lasted_s
 from controller.contracts.sweep import Cell
 from controller.store import tables
 from controller.store.sealing import seal_of_outcome, seal_of_row, seal_of_run
-
-WAITING_S: Final = 86_400.0
-"""Seconds of an attempt beside its deadline that are believed: it sends files, cools down, waits
-for cores that another farm holds, and may start several workers."""
 
 Row = Mapping[str, Any]
 """A row by column name; its values are validated by the contract when it is read."""
@@ -262,13 +258,8 @@ def took_of(row: Row) -> Took:
 
 
 def _lasted_s(row: Row) -> float:
-    """Return the seconds of an ended attempt, from a row with its run's deadline.
-
-    Both times are by the wall clock: where that was set meanwhile, no more counts than is believed,
-    and no less than nothing.
-    """
-    wall_s = float(row["ended_at"] - row["leased_at"])
-    return min(max(0.0, wall_s), float(row["deadline_s"]) + WAITING_S)
+    """Return the seconds of an ended attempt, from a row with its run's deadline."""
+    return lasted_s(row["leased_at"], row["ended_at"], row["deadline_s"])
 
 
 def token_of(row: Row) -> Token:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from controller.contracts.documents import load_json, read_limited
+from controller.contracts.folders import named_folder
 from controller.contracts.manifests import FOLDER_NAME
 from controller.contracts.result import Environment
 from models.images.annotations import Annotations, FieldWrong, annotations_of
@@ -28,15 +29,17 @@ class Layout:
     images: str
     crowds: bool = False
     """See `annotations_of`."""
+    learnt: bool = False
+    """Whether images are to learn from, and others of the same data set validate."""
 
 
 LAYOUTS: Final = (
     Layout("annotations.json", "images"),
     Layout("labels/openimages-mlperf.json", "data", crowds=True),  # as MLCommons' script writes it
-    Layout("annotations/instances_train2017.json", "train2017"),
+    Layout("annotations/instances_train2017.json", "train2017", learnt=True),
     Layout("annotations/instances_val2017.json", "val2017"),
 )
-"""The first that a folder has counts."""
+"""Of those that a folder has, see `_layout_of`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +68,9 @@ class ImageSet:
 
 
 def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the host's folder of data sets."""
+    """Return the host's folder of data sets; raises HomeUnusable."""
     home = environ.get("BENCHFARM_HOME") or "~/.benchfarm"
-    return Path(environ.get("BENCHFARM_DATA") or f"{home}/data").expanduser().absolute()
+    return named_folder("BENCHFARM_DATA", f"{home}/data", environ)
 
 
 def set_folder(name: str, root: Path) -> Path:
@@ -91,11 +94,20 @@ def open_set(name: str, num_classes: int, root: Path, *, scored: bool = False) -
     Raises DataUnusable.
     """
     folder = set_folder(name, root)
-    layout = next((one for one in LAYOUTS if (folder / one.annotations).exists()), None)
-    if layout is None:
+    return _read(folder, _layout_of(folder, scored), num_classes, scored)
+
+
+def _layout_of(folder: Path, scored: bool) -> Layout:
+    """Return the first layout that a folder has with its images, or else without.
+
+    scored: those to learn from come last.
+    """
+    ordered = sorted(LAYOUTS, key=lambda one: one.learnt) if scored else LAYOUTS
+    found = [one for one in ordered if (folder / one.annotations).exists()]
+    if not found:
         wanted = ", ".join(one.annotations for one in LAYOUTS)
         raise unusable(folder, f"knob {KNOB}", "it has no annotations", f"Add one of: {wanted}.")
-    return _read(folder, layout, num_classes, scored)
+    return min(found, key=lambda one: not (folder / one.images).is_dir())
 
 
 def _read(folder: Path, layout: Layout, num_classes: int, scored: bool) -> ImageSet:

@@ -81,6 +81,18 @@ def _entries(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
             yield load_json(text.removesuffix("]").strip().removeprefix("["), MAX_ENTRY_BYTES)
 
 
+def require_form(output: OutputKind, answers: Mapping[int, bytes]) -> None:
+    """Raise ValueError for answers that no runner gives: detections are whole rows, and all other
+    answers of a model have one length."""
+    lengths = {len(answer) for answer in answers.values()}
+    if isinstance(output, Detections):
+        is_so = not any(length % ROW_BYTES for length in lengths)
+    else:
+        is_so = len(lengths) <= 1 and 0 not in lengths
+    if not is_so:
+        raise ValueError("it has answers that are cut")
+
+
 def score(
     output: OutputKind, answers: Mapping[int, bytes], truths: Sequence[Truth]
 ) -> dict[str, Measurement]:

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Final
 
 from controller.contracts.base import Contract
-from controller.contracts.mobile import OnDevice, Signature
+from controller.contracts.errors import AnswersUnreadable
+from controller.contracts.mobile import OnDevice, OutputKind, Signature
 from controller.contracts.result import Measurement
 from controller.contracts.units import Unit
 from models.mobile.agreement import agreement
 from models.mobile.datasets.images import FittedImages
 from models.mobile.datasets.load import load_samples
 from models.mobile.errors import ContentDiffers, DatasetUnusable, not_written
-from models.mobile.metrics import Answers, read_answers, score
+from models.mobile.metrics import Answers, read_answers, require_form, score
 from models.mobile.samples import Truth, read_truths, write_samples
 from models.mobile.signature import require_signature
 from models.mobile.store import Store, model_file, stored
@@ -141,18 +142,20 @@ def _write_dataset(order: PrepareOrder, store: Store, device: Path, signature: S
 
 
 def scored(order: ScoreOrder) -> Scored:
-    """Score an accuracy run; raises DatasetUnusable."""
+    """Score an accuracy run; raises DatasetUnusable, AnswersUnreadable."""
     truths = _truths_for(order.answers, order.folder)
-    answers = _answers(order.answers, order.samples, order.repeated)
-    metrics = score(order.workload.output, answers.by_sample, truths)
+    output = order.workload.output
+    answers = _answers(output, order.answers, order.samples, order.repeated)
+    metrics = score(output, answers.by_sample, truths)
     return Scored(metrics=metrics, objections=answers.objections)
 
 
 def compared(order: CompareOrder) -> Compared:
-    """Compare a device's answers with a reference's; raises DatasetUnusable."""
+    """Compare a device's answers with a reference's; raises DatasetUnusable, AnswersUnreadable."""
     output, truths = order.workload.output, _truths_for(order.answers, order.folder)
-    reference = _answers(order.reference, order.compared)
-    expected, given = reference.by_sample, _answers(order.answers, order.samples).by_sample
+    reference = _answers(output, order.reference, order.compared)
+    given = _answers(output, order.answers, order.samples).by_sample
+    expected = reference.by_sample
     both = sorted(expected.keys() & given.keys())
     if reference.objections or not both:
         seen = "; ".join(reference.objections) or "they have no sample in common"
@@ -185,10 +188,12 @@ def _truths_for(answers: Path, folder: Path) -> Sequence[Truth]:
     return truths
 
 
-def _answers(path: Path, samples: int, repeated: int = 0) -> Answers:
+def _answers(output: OutputKind, path: Path, samples: int, repeated: int = 0) -> Answers:
     try:
-        return read_answers(path, samples, repeated)
+        answers = read_answers(path, samples, repeated)
+        require_form(output, answers.by_sample)
     except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
-        raise DatasetUnusable(
+        raise AnswersUnreadable(
             f"read {path}", repr(error)[:200], "Check the runner's output."
         ) from error
+    return answers

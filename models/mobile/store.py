@@ -23,6 +23,7 @@ from socket import gethostname
 from typing import Any, BinaryIO, Final
 
 from controller.contracts.documents import load_json, read_limited
+from controller.contracts.folders import named_folder
 from controller.contracts.mobile import DatasetPart, ModelFile, OnDevice
 from controller.platform.atomic import replacing
 from models.mobile.errors import ContentDiffers, FileUnreadable, NotInStore
@@ -43,8 +44,11 @@ OnBytes = Callable[[int, int], None]
 
 
 def models_folder(home: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the store's folder: BENCHFARM_MODELS, else a folder in the farm's home."""
-    return Path(environ.get("BENCHFARM_MODELS") or home / "models").expanduser().absolute()
+    """Return the store's folder: BENCHFARM_MODELS, else a folder in the farm's home.
+
+    Raises HomeUnusable.
+    """
+    return named_folder("BENCHFARM_MODELS", home / "models", environ)
 
 
 def digests(path: Path, on_bytes: OnBytes = lambda done, total: None) -> dict[str, str]:

@@ -8,6 +8,7 @@ frozen norm is a constant factor and offset of each channel.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -70,11 +71,36 @@ class OneOpNorm(nn.Module):
         return self.operator(x, self.scale, self.shift)
 
 
-class FoldedConv2d(nn.Module):
+class ScaledWeight(nn.Module):
+    """A layer with weight [out, in, kH, kW] and a factor of each output channel, or none.
+
+    Every training step scales the weight anew, so by the chain rule its gradient equals that of the
+    plain form. In evaluation mode it is scaled once.
+    """
+
+    weight: Tensor
+    scale: Tensor | None
+    """One factor for each output channel."""
+    kept: Tensor | None = None
+    """weight * scale, in evaluation mode."""
+
+    def train(self, mode: bool = True) -> Self:
+        """See Module.train."""
+        self.kept = None
+        if not mode and self.scale is not None:
+            self.kept = (self.weight * self.scale.view(-1, 1, 1, 1)).detach()
+        return super().train(mode)
+
+    @property
+    def scaled(self) -> Tensor | None:
+        """weight * scale, if it is kept and no gradients are wanted."""
+        return None if torch.is_grad_enabled() else self.kept
+
+
+class FoldedConv2d(ScaledWeight):
     """A convolution without bias and the frozen norm after it, as one convolution that learns.
 
-    Its parameter is the convolution's own weight; every step computes weight * scale, so by the
-    chain rule the weight's gradient equals that of the plain form.
+    Its parameter is the convolution's own weight.
     """
 
     def __init__(self, conv: nn.Conv2d, norm: FrozenBatchNorm2d) -> None:
@@ -90,7 +116,8 @@ class FoldedConv2d(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve and normalise x [B, C, H, W]."""
-        weight = self.weight * self.scale
+        kept = self.scaled
+        weight = self.weight * self.scale if kept is None else kept
         return functional.conv2d(
             x, weight, self.shift, self.stride, self.padding, self.dilation, self.groups
         )

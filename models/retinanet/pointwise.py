@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from models.retinanet.frozen_norm import FoldedConv2d
+from models.retinanet.frozen_norm import FoldedConv2d, ScaledWeight
 
 
-class PointwiseConv2d(nn.Module):
+class PointwiseConv2d(ScaledWeight):
     """A 1x1 convolution, or one with a frozen norm folded in, as matrix products.
 
     Its parameters are the convolution's own, by their names. It computes in the dtype of autocast,
@@ -45,8 +45,9 @@ class PointwiseConv2d(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map x [B, in, H, W] to [B, out, H / stride, W / stride]."""
         dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
-        arguments = x.to(dtype), self.weight, self.scale, self.bias, self.stride
-        y: Tensor = _Pointwise.apply(*arguments)  # type: ignore[no-untyped-call]
+        kept = self.scaled
+        weight, scale = (self.weight, self.scale) if kept is None else (kept, None)
+        y: Tensor = _Pointwise.apply(x.to(dtype), weight, scale, self.bias, self.stride)  # type: ignore[no-untyped-call]
         return y
 
 

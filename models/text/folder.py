@@ -57,10 +57,19 @@ def open_text(name: str, vocabulary_size: int, root: Path) -> TextSet:
         files: Sequence[Path] = [folder / TOKENS]
         tokens = _read_tokens(folder / TOKENS, len(vocabulary))
     else:
-        files = sorted(path for pattern in TEXTS for path in folder.glob(pattern))
+        files = _texts(folder)
         tokens = _tokenised(folder, files, vocabulary)
     source = files[0] if len(files) == 1 else folder / "text"
     return TextSet(tokens, vocabulary, source, _digest((folder / VOCABULARY, *files)))
+
+
+def _texts(folder: Path) -> Sequence[Path]:
+    """Return the files of texts, in order; raises DataUnusable if they may hold the same twice."""
+    found = [sorted(folder.glob(pattern)) for pattern in TEXTS]
+    if all(found):
+        why = f"it has {' and '.join(TEXTS)}, which may hold the same text"
+        raise unusable(folder, f"knob {KNOB}", why, "Keep one of them.")
+    return [path for files in found for path in files]
 
 
 def _tokenised(

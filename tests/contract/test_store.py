@@ -30,7 +30,14 @@ from controller.contracts.pair import Pair
 from controller.contracts.profile import ProfileSummary, TopPrimitive
 from controller.contracts.records import Token
 from controller.contracts.result import Blame, Failure, Result, Validity
-from controller.contracts.run import AttemptState, OutcomeRecord, Run, RunChange, RunState
+from controller.contracts.run import (
+    WAITING_S,
+    AttemptState,
+    OutcomeRecord,
+    Run,
+    RunChange,
+    RunState,
+)
 from controller.contracts.sweep import PairedCandidate
 from controller.metrics.newest import NewestCapabilities, NewestResults
 from controller.scheduling.binding import runs_of
@@ -46,7 +53,6 @@ from controller.scheduling.policy import RetryPolicy
 from controller.stats.medians import median_of_runs
 from controller.store.newest import TRIES_OF_CELL
 from controller.store.protocol import Store, StoreReader
-from controller.store.rows import WAITING_S
 from controller.store.sqlite import SqliteStore
 from tests.support import builders
 from tests.support.store_examples import (
@@ -419,7 +425,10 @@ def test_results_and_failures_are_oldest_first_and_by_sweep(store: Store, runs: 
     assert [f.run_id for f in store.failures(other.sweep_id)] == [others[2].run_id]
 
 
-def test_newest_capabilities_are_of_the_newest_that_says_something(store: Store) -> None:
+@pytest.mark.parametrize("step_s", [1.0, -1.0], ids=["a clock", "a clock that is set back"])
+def test_newest_capabilities_are_of_the_newest_that_says_something(
+    store: Store, step_s: float
+) -> None:
     record = sweep_record(repeats=8)
     plain = runs_for(record)
     asked: list[dict[str, Scalar]] = [{"delegate": "xnnpack", "numerics": "int8"}] * 5
@@ -447,7 +456,12 @@ def test_newest_capabilities_are_of_the_newest_that_says_something(store: Store)
         *(told, fails, told),
     ]
     pairs_of = zip(runs, outcomes, strict=True)
-    store.save_runs([report(grant(r).run, o, now=3000.0 + n) for n, (r, o) in enumerate(pairs_of)])
+    store.save_runs(
+        [
+            report(grant(run).run, outcome, now=3000.0 + n * step_s)
+            for n, (run, outcome) in enumerate(pairs_of)
+        ]
+    )
     found = store.newest_capabilities()
     newest = NewestCapabilities(found).snapshot().values()
     assert [(one.delegate, one.verdict, one.build, one.run_id) for one in newest] == [

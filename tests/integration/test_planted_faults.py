@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from agents.attempts.kept_peaks import KeptPeaks
+from agents.attempts.paired import paired_workers
 from agents.attempts.profiled import ProfiledRunner
 from agents.attempts.worker_process import WorkerProcess
 from agents.host.cpu import read_instruction_sets
@@ -122,7 +123,7 @@ async def profile_of(folder: Path, workload: str, fault: str, **knobs: Scalar) -
     job = spec.job.model_copy(update={"profiled": True})
     spec = spec.model_copy(update={"job": job, "device": cpu_device("0" * 32, {})})
     workers = WorkerProcess(OWNER, partial(stack_worker, folder))
-    runner = ProfiledRunner(workers, workers, KeptPeaks(folder.parent / "peaks"))
+    runner = ProfiledRunner(paired_workers(workers), workers, KeptPeaks(folder.parent / "peaks"))
     outcome = await runner.run(spec, lambda _: None)
     assert isinstance(outcome, Result), outcome
     return read(folder / "profile")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -62,12 +62,14 @@ class Timed:
     """An AttemptRunner that has timed."""
 
     outcome: Outcome = field(default_factory=builders.result)
+    compared: Outcome = field(default_factory=builders.failure)
+    """With a candidate."""
     asked: list[WorkerSpec] = field(default_factory=list)
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """See AttemptRunner.run."""
         self.asked.append(spec)
-        return self.outcome
+        return self.compared if spec.job.candidate else self.outcome
 
     async def clean(self) -> int:
         """See AttemptRunner.clean."""
@@ -95,8 +97,8 @@ class Watching:
     """How many windows of steps a watched run had."""
     gflops: float = 200.0
     """Of a matrix product beside the traced steps."""
-    mallocs: Mapping[str, tuple[str, float]] = field(default_factory=dict)
-    """Malloc, and GFLOP/s of a matrix product, beside the steps of a part."""
+    malloc: str | None = None
+    """Of the watched steps."""
     parts: list[str] = field(default_factory=list)
     asked: list[int | None] = field(default_factory=list)
     """The most windows that each part was asked for."""
@@ -113,10 +115,7 @@ class Watching:
         result = result.model_copy(update={"environment": {WINDOWS: self.windows}})
         if spec.profile_pass == "trace":
             environment = {**result.environment, "matmul_gflops": self.gflops}
-            result = result.model_copy(update={"environment": environment})
-        if spec.profile_pass in self.mallocs:
-            malloc, gflops = self.mallocs[spec.profile_pass]
-            environment = {**result.environment, "malloc": malloc, "matmul_gflops": gflops}
+            environment |= {"malloc": self.malloc} if self.malloc else {}
             result = result.model_copy(update={"environment": environment})
         if spec.profile_pass == self.disturbed:
             told = {"validity": self.validity, "reasons": ("others were busy",)}
@@ -144,12 +143,6 @@ class Watching:
 
     def _counters(self, folder: Path) -> dict[str, str]:
         (folder / COUNTERS).write_text(COUNTED.model_dump_json())
-        return {"counters": str(folder / COUNTERS)}
-
-    def _reallocated(self, folder: Path) -> dict[str, str]:
-        quicker = COUNTED.phases[0].model_copy(update={"seconds": 0.1})
-        told = COUNTED.model_copy(update={"phases": (quicker,)})
-        (folder / COUNTERS).write_text(told.model_dump_json())
         return {"counters": str(folder / COUNTERS)}
 
     def _peaks(self, folder: Path) -> dict[str, str]:

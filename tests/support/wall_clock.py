@@ -22,13 +22,16 @@ mount -n --bind {HOME}/etc /etc
 """
 
 
-def build_shim(folder: Path) -> Path:
-    """Compile what stands between programs and their clock; skips the test without a compiler."""
+def build_shim(folder: Path, offset: Path = _OFFSET) -> Path:
+    """Compile what stands between programs and their clock; skips the test without a compiler.
+
+    offset: the file of eight bytes that says how far ahead it is, a double.
+    """
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("a wall clock can't be set for one host without g++")
     shim = folder / "wall_clock.so"
-    options = ("-shared", "-fPIC", "-O2", "-Wall", f'-DOFFSET_FILE="{_OFFSET}"')
+    options = ("-shared", "-fPIC", "-O2", "-Wall", f'-DOFFSET_FILE="{offset}"')
     subprocess.run([compiler, *options, str(_SOURCE), "-o", str(shim), "-ldl"], check=True)
     return shim
 

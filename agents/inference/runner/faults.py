@@ -65,6 +65,11 @@ def log_unreadable(message: str) -> RunnerFault:
     return RunnerFault("log_unreadable", message, "harness")
 
 
+def clock_set(why: str) -> RunnerFault:
+    """Return the fault of a run in which the wall clock was set so that no time of it is known."""
+    return RunnerFault("clock_set", f"{why}. Run it again.", "harness")
+
+
 def storage_fault(folder: Path) -> RunnerFault | None:
     """Return the fault of a storage that can't be written, which can cause another fault."""
     try:

@@ -14,12 +14,13 @@ from typing import Any, Final
 import numpy as np
 
 from agents.inference.runner import host_use
-from agents.inference.runner.faults import log_unreadable, spec_invalid
+from agents.inference.runner.faults import clock_set, log_unreadable, spec_invalid
 from agents.inference.runner.messages import told_every_second
 from agents.inference.runner.pace import Pace
 from agents.inference.runner.sampler import FILE, sampling
 from agents.inference.runner.session import Session, WarmUp, expected_samples
 from agents.inference.runner.spec import RunSpec
+from agents.inference.runner.wall_clock import Clocks
 from controller.loadgen import logs
 from controller.loadgen.audit_pattern import FILE as AUDIT
 
@@ -51,22 +52,44 @@ def measured(spec: RunSpec, tell: Tell, prepare: Callable[[], Prepared]) -> dict
     prepared = prepare()
     watched = host_use.host_watched(folder, wanted=spec.watch_host and spec.mode == "performance")
     with sampling(folder, period_s) as sampler, watched:
-        _measure(prepared, spec, tell)
+        passed = _measure(prepared, spec, tell)
     latencies = np.frombuffer(prepared.session.latencies_ns, dtype=np.int64)
     np.save(folder / LATENCIES, latencies)
     if spec.audit and spec.mode == "performance":
         np.save(folder / AUDIT, np.array(prepared.session.audit_ns, dtype=np.int64))
+    facts = {**rested, "sampler_cpu_share": sampler.cpu_share}
+    return _told(spec, prepared, facts, passed)
+
+
+def _told(
+    spec: RunSpec, prepared: Prepared, facts: Mapping[str, object], passed: Clocks
+) -> dict[str, Any]:
+    """Return the result from LoadGen's logs, INVALID if the clock was set; raises RunnerFault."""
+    objection = None
+    if spec.mode == "performance":  # an accuracy run has no times
+        objection, facts = passed.objection, {**facts, "wall_clock_set_by_s": passed.set_by_s}
     try:
-        return _logged(spec, prepared, {**rested, "sampler_cpu_share": sampler.cpu_share})
-    except logs.LogUnreadable as error:
-        raise log_unreadable(str(error)) from error
+        return _logged(spec, prepared, facts, objection)
+    except (logs.LogUnreadable, ArithmeticError) as error:
+        raise clock_set(objection) if objection else log_unreadable(str(error)) from error
 
 
-def _logged(spec: RunSpec, prepared: Prepared, facts: Mapping[str, object]) -> dict[str, Any]:
-    """Return the result from LoadGen's logs; raises LogUnreadable."""
+def _logged(
+    spec: RunSpec, prepared: Prepared, facts: Mapping[str, object], objection: str | None
+) -> dict[str, Any]:
+    """Return the result from LoadGen's logs; raises LogUnreadable, and RunnerFault.
+
+    objection: why LoadGen's times are wrong.
+    """
     folder = Path(spec.log_dir)
     log = logs.DetailLog.parse(logs.read(folder, logs.DETAIL))
-    return _verdict(spec, log) | {
+    verdict = _verdict(spec, log)
+    if objection:
+        if any(metric["value"] <= 0 for metric in verdict["metrics"].values()):
+            raise clock_set(objection)
+        reasons = [objection, *verdict["reasons"]]
+        verdict |= {"validity": "INVALID", "reasons": reasons}
+    return verdict | {
         "environment": {**_environment(spec, log, prepared), **facts},
         "artefacts": _artefacts(spec, folder),
     }
@@ -84,7 +107,8 @@ def _rest(folder: Path, period_s: float, rest_s: float, tell: Tell) -> Mapping[s
     return {"rested_from_uptime_s": began, "rested_until_uptime_s": ended}
 
 
-def _measure(prepared: Prepared, spec: RunSpec, tell: Tell) -> None:
+def _measure(prepared: Prepared, spec: RunSpec, tell: Tell) -> Clocks:
+    """Run LoadGen's test; return what passed meanwhile on the wall clock and the monotonic one."""
     pace, session = Pace(), prepared.session
     total = expected_samples(spec, prepared.images, prepared.warmth.fastest_s)
 
@@ -93,10 +117,12 @@ def _measure(prepared: Prepared, spec: RunSpec, tell: Tell) -> None:
         tell(spec.scenario, done, total, {"throughput": pace.after(done)})
 
     with told_every_second(tell_pace):
+        began = Clocks.now()
         session.run(prepared.warmth.fastest_s)
+        return began.passed()
 
 
-def _verdict(spec: RunSpec, log: logs.DetailLog) -> dict[str, object]:
+def _verdict(spec: RunSpec, log: logs.DetailLog) -> dict[str, Any]:
     """Return validity, reasons and metrics from LoadGen's log."""
     if spec.mode == "accuracy":  # scored later, where the truth is known
         reasons = tuple(f"LoadGen: {error}" for error in log.errors)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from controller.contracts.advice import Remedy, Rule
-from controller.contracts.counters import PhaseCounts
+from controller.contracts.counters import OtherMalloc, PhaseCounts
 from controller.profiles.advising.claims import Claim, Seen, is_product, knob, setting, whole
 from controller.profiles.advising.products import TINY_S
 from controller.profiles.advising.work import above_copy
@@ -139,13 +139,19 @@ def _idle(seen: Seen, phase: PhaseCounts, cores: int) -> _Idle | None:
 def malloc(seen: Seen) -> Claim | None:
     """Large tensors from a glibc that unmaps them, so that each is faulted in again.
 
-    Where page faults were not counted, at most all is saved that is above copying the inputs.
+    What was compared with another malloc in turns decides, unless its interval is too wide. Where
+    page faults were not counted, at most all is saved that is above copying the inputs.
     """
     if seen.knobs.get("malloc") != "glibc":
         return None
-    if measured := _with_another(seen):
-        return measured
-    if seen.summary.counters:
+    counters = seen.summary.counters
+    other = counters.other_malloc if counters else None
+    if other and other.low is not None and other.high is not None:
+        if other.low > 1:
+            return _in_turns(seen, other, other.low, other.high)
+        if other.high <= 1 + NOISE:
+            return None
+    if counters:
         return _faulting(seen, Rule.MALLOC, knob("malloc", "glibc-tuned"))
     found = seen.where(lambda part: _is_large(part) and not is_product(part))
     told = f"glibc unmaps blocks above 32 MiB; {seen.counted(found)} calls are on larger tensors"
@@ -153,25 +159,17 @@ def malloc(seen: Seen) -> Claim | None:
     return Claim(Rule.MALLOC, told, knob("malloc", "glibc-tuned"), shares)
 
 
-def _with_another(seen: Seen) -> Claim | None:
-    """Steps that were quicker with another malloc, by more than two runs may differ.
+def _in_turns(seen: Seen, other: OtherMalloc, low: float, high: float) -> Claim:
+    """Steps that take low to high times as long as with another malloc.
 
-    Not by how much the machine's own speed differed; nothing at least where it was disturbed.
+    Nothing is saved at least where the comparison was disturbed.
     """
-    counters = seen.summary.counters
-    other = counters.other_malloc if counters else None
-    if counters is None or other is None or other.speed is None or not counters.seconds:
-        return None
-    other_s = other.seconds * other.speed
-    saved = 1 - other_s / counters.seconds
-    if saved <= NOISE:
-        return None
     told = (
-        f"a step takes {counters.seconds * 1000:.3g} ms with glibc, and {other_s * 1000:.3g} ms "
-        f"with {other.malloc}"
+        f"in turns, a step takes {other.times:.2f} times as long with glibc as with "
+        f"{other.malloc} ({low:.2f}–{high:.2f}, {other.pairs} pairs)"
     )
-    low = 0.0 if counters.notes or other.notes else saved - NOISE
-    shares = whole(list(seen.in_step), low=low, high=min(1.0, saved + NOISE))
+    least = 0.0 if other.notes else 1 - 1 / low
+    shares = whole(seen.in_step, low=least, high=1 - 1 / high)
     return Claim(Rule.MALLOC, told, knob("malloc", "jemalloc"), shares)
 
 

@@ -104,7 +104,7 @@ def _primitives(profile: Profile) -> Iterator[_Found]:
     scale = profile.summary.scale or 1.0
     for row in profile.primitives:
         flops = _work(row)
-        if flops and row.bytes and row.seconds and row.calls and row.kept:
+        if flops and row.bytes and row.seconds > 0 and row.calls and row.kept:
             name = " ".join(filter(None, (row.primitive, row.direction, row.data_types)))
             key = (name, row.implementation, row.problem, row.body)
             whole_s = row.seconds / (row.kept * scale)
@@ -126,8 +126,8 @@ def _kernels(profile: Profile) -> Iterator[_Found]:
     scale = profile.summary.scale or 1.0
     for row in profile.kernels:
         kernel = row.place.kernel
-        counts = kernel in GEMMS or kernel in ATTENTION
-        if counts and not row.primitive_s and row.flops and row.bytes and row.self_s and row.calls:
+        counts = (kernel in GEMMS or kernel in ATTENTION) and not row.primitive_s
+        if counts and row.flops and row.bytes and row.self_s > 0 and row.calls:
             yield _of_kernel(row, row.flops, row.bytes, scale)
 
 

@@ -34,6 +34,8 @@ def training_plan_html(plan: TrainingPlan) -> str:
             charts=[epochs_chart(plan)],
             context={
                 "lines": curve_lines(plan),
+                "caption": f"Epochs as {_known(plan)} times measured epochs' time, "
+                "with 95 % intervals",
                 "headings": COLUMNS,
                 "rows": [*rows_of(plan)],
                 "remarks": [*remark_lines(plan)],

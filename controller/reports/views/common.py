@@ -17,7 +17,7 @@ from controller.reports.capabilities import capabilities
 from controller.reports.disturbed import rerun_line
 from controller.reports.groups import Group, grouped
 from controller.reports.sides import sides_of
-from controller.reports.views.compared import compared_of
+from controller.reports.views.compared import compared_of, uncompared_of
 from controller.reports.views.conditions import conditions_of, device_name
 from controller.reports.views.delegates import delegates_of
 from controller.reports.views.model import DeviceName, Failed, Ranking, Rejected, ReportView
@@ -58,14 +58,15 @@ def view_of(
     if imported:
         rankings = rankings_of(groups, reference, catalog, grouped(imported, []))
     outcomes: list[StoredResult | StoredFailure] = [*results, *failures]
-    names = names_of(outcomes)
+    names, paired = names_of(outcomes), _comparable(results, catalog)
+    told = {**facts, **imported_facts(rankings), "Not compared": "; ".join(uncompared_of(paired))}
     return ReportView(
         title=title,
         description=description,
-        facts=tuple((n, v) for n, v in {**facts, **imported_facts(rankings)}.items() if v),
+        facts=tuple((n, v) for n, v in told.items() if v),
         scoreboards=scoreboards_of(own),
         rankings=rankings,
-        compared=compared_of(_comparable(results, catalog), names, catalog),
+        compared=compared_of(paired, names, catalog),
         delegates=delegates_of(capabilities(outcomes), names),
         rejected=tuple(_rejected(r, names) for r in results if not _counts(r)),
         failed=tuple(_failed(f, names) for f in failures),

@@ -8,8 +8,13 @@ from statistics import median
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.records import StoredResult
-from controller.contracts.result import usable
-from controller.reports.comparison import batches_of, compare_pairs
+from controller.contracts.result import Validity, usable
+from controller.reports.comparison import (
+    NO_METRIC,
+    batches_of,
+    compare_pairs,
+    measured_metric,
+)
 from controller.reports.sides import sides_of
 from controller.reports.views.model import Compared, DeviceName, PairPoint
 from controller.stats.medians import Ratio
@@ -21,24 +26,39 @@ def compared_of(
 ) -> tuple[Compared, ...]:
     """Return what paired results show; repeats of one cell on one device are taken together.
 
-    The VALID ones of them; if there are none, the DISTURBED ones, and the verdict says so.
+    The VALID ones of them; if there are none, the DISTURBED ones, and the verdict says so. Those
+    that don't tell their metric are left out: see uncompared_of.
     """
-    sessions: dict[tuple[str, str, str], list[StoredResult]] = defaultdict(list)
+    sessions: dict[tuple[str, str, str, str], list[StoredResult]] = defaultdict(list)
     for result in results:
-        sessions[result.sweep_id, result.cell_key, result.device].append(result)
-    shown = [of for results in sessions.values() if (of := usable(results))]
+        if metric := measured_metric(result):
+            sessions[result.sweep_id, result.cell_key, result.device, metric].append(result)
+    shown = [(key[-1], of) for key, results in sessions.items() if (of := usable(results))]
     return tuple(
-        _compared(f"compared-{number}", of, names, catalog)
-        for number, of in enumerate(shown, start=1)
+        _compared(f"compared-{number}", metric, of, names, catalog)
+        for number, (metric, of) in enumerate(shown, start=1)
     )
 
 
+def uncompared_of(results: Sequence[StoredResult]) -> tuple[str, ...]:
+    """Return a line for each paired result, not INVALID, that doesn't tell its metric."""
+    untold = [
+        result
+        for result in results
+        if result.validity is not Validity.INVALID and measured_metric(result) is None
+    ]
+    return tuple(f"run {result.run_id}: {NO_METRIC}" for result in untold)
+
+
 def _compared(
-    anchor: str, results: Sequence[StoredResult], names: Mapping[str, DeviceName], catalog: Catalog
+    anchor: str,
+    metric: str,
+    results: Sequence[StoredResult],
+    names: Mapping[str, DeviceName],
+    catalog: Catalog,
 ) -> Compared:
     first = results[0]
-    metric = catalog.scenarios[first.scenario].metric
-    found = compare_pairs(results, metric, catalog)
+    found = compare_pairs(results, catalog)
     known = found.ratio_low is not None and found.ratio_high is not None
     interval = (found.ratio_low or 0.0, found.ratio_high or 0.0) if known else None
     points = tuple(point for result in results for point in _points(result, metric))

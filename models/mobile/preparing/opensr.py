@@ -2,8 +2,9 @@
 
 Nobody has published by what filter the suite's small images were made, so both sizes are needed.
 Upright large images are turned, since the suite's lie on their side (mobile_app_open,
-flutter/cpp/datasets, README.md); the small ones show in which direction. What vouches for the small
-ones vouches for the large ones, each of which was seen to show the same.
+flutter/cpp/datasets, README.md); the small ones show in which direction. Nobody has published a
+checksum of the large ones, and what vouches for the small ones does not vouch for them: a model's
+own answers, too, show what the small ones show.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from models.mobile.datasets.images import UNDECODABLE, ImageFiles
 from models.mobile.decoding import DECODED
 from models.mobile.errors import DatasetUnusable
 from models.mobile.links import not_followed
-from models.mobile.preparing.published import Made, Published, Say, files_of, stems
+from models.mobile.preparing.published import Made, Published, Say, Used, files_of, stems
 
 SMALL: Final = (960, 540)
 LARGE: Final = (1920, 1080)
@@ -81,8 +82,7 @@ def make(published: Published, work: Path, say: Say) -> Made:
 
     published.check(large, complaint, say)
     truth = _turned(large, rotations, work / "hr.zip") if rotations else large.source
-    shown = files_of(small)  # nobody has published a checksum of the large ones: see `complaint`
-    used = {"samples": shown, "truth": shown}
+    used: dict[str, Used] = {"samples": files_of(small), "truth": {}}
     return Made("image_pairs", small.source, truth, len(small.names), used)
 
 

@@ -36,7 +36,8 @@ class Made:
     count: int
     """Number of samples."""
     used: Mapping[str, Used]
-    """Part → the published files it was made of; none of a part that was made of others."""
+    """Part → the published files it was made of; none of a part that was made of others, or that no
+    published checksum vouches for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,6 +207,30 @@ def test_a_certificate_that_has_expired_is_not_called_another_one(tmp_path: Path
             ApiClient(FarmContext(url=api.url, token=TOKEN, certificate=text)).check()
 
 
+def test_a_certificate_of_a_later_time_is_the_fault_of_a_clock(tmp_path: Path) -> None:
+    home = prepared(tmp_path / "home", sweeps=1)
+    early = own_certificate(home.path, LOOPBACK, datetime.now(UTC) + timedelta(days=3))
+    with served(home, tls_options(early), "https") as api:
+        text = early.certificate.read_text()
+        with pytest.raises(UserError, match=r"not yet valid by this host's clock\. Set the clock"):
+            ApiClient(FarmContext(url=api.url, token=TOKEN, certificate=text)).check()
+
+
+def test_an_own_certificate_that_has_expired_is_renewed_and_one_of_later_is_kept(
+    tmp_path: Path,
+) -> None:
+    made = datetime(2026, 5, 4, tzinfo=UTC)
+    first = fingerprint_of(own_certificate(tmp_path, "10.0.0.5", made).certificate)
+    still = own_certificate(tmp_path, "10.0.0.5", made + VALID_FOR)
+    assert (fingerprint_of(still.certificate), still.former) == (first, "")
+    earlier = own_certificate(tmp_path, "10.0.0.5", made - timedelta(days=9))  # a wrong clock
+    assert (fingerprint_of(earlier.certificate), earlier.former) == (first, "")
+    late = own_certificate(tmp_path, "127.0.0.1", made + VALID_FOR + timedelta(seconds=1))
+    assert late.former == first != fingerprint_of(late.certificate)
+    again = own_certificate(tmp_path, "10.0.0.5", made + VALID_FOR + timedelta(days=1))
+    assert again.former == "", "the new one is for the former addresses, too"
+
+
 @pytest.mark.parametrize("scheme", ["HTTPS", "Https"])
 def test_the_certificate_is_compared_however_the_address_is_written(
     laptop: Laptop, scheme: str

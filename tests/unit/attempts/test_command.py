@@ -179,6 +179,22 @@ async def test_a_program_that_takes_too_long_is_ended(store: Store, tmp_path: Pa
     assert isinstance(failure, Failure)
     assert (failure.blame, failure.kind) == (Blame.WORKLOAD, "deadline")
     assert "begun" in failure.output
+    assert failure.message == (
+        "not done after 0.5 s. Raise timeout_s in the manifest of stack vendor-bench or make the "
+        "run smaller."
+    )
+
+
+async def test_a_program_that_its_runs_deadline_ends_is_told_of_that(
+    store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / "program").write_text("#!/bin/sh\necho begun; exec sleep 1000\n")
+    catalogue.add(store, tmp_path / "program", "vendor-bench/files/program")
+    spec = changed(spec_of(tmp_path, "vendor-bench"), timeout_s=200.0)
+    spec = spec.model_copy(update={"job": spec.job.model_copy(update={"deadline_s": 2.0})})
+    failure = await measured(tmp_path, spec)
+    assert isinstance(failure, Failure)
+    assert "Raise deadline_s or make the run smaller." in failure.message
 
 
 async def test_patterns_that_never_end_hold_up_no_agent(store: Store, tmp_path: Path) -> None:

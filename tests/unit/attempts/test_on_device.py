@@ -7,22 +7,23 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 import pytest
 
 from agents.attempts import on_device
-from agents.attempts.on_device import LoadGenRunner, modes_of, runner_spec
+from agents.attempts.on_device import ANSWERS, LoadGenRunner, modes_of, runner_spec
 from agents.attempts.phone import still_fits
 from agents.host.cpu_watch import CpuTimes
 from agents.inference.bundle import from_source
 from agents.inference.bundle.requirements import Requirements
-from agents.inference.content import Content, Ready, Runtime
+from agents.inference.content import Content, Ready, Runtime, score_answers
 from agents.inference.on_device_result import LATENCIES_BYTES, SAMPLED_BYTES, merged, with_files
 from agents.inference.quality import delegated, judged
 from agents.inference.run_length import OFFLINE, run_length
+from agents.inference.run_rules import DATASET_ORIGIN
 from agents.inference.runner import host_use
 from agents.inference.runner.sampler import FILE
 from agents.inference.runner.spec import RunSpec
@@ -48,7 +49,8 @@ from controller.contracts.result import Blame, Failure, Measurement, Outcome, Re
 from controller.contracts.units import Unit
 from controller.contracts.wire import Job, OnDeviceProgram, Progress, WorkerSpec
 from controller.loadgen.own_latencies import FILE as LATENCIES
-from models.mobile.preparation import Scored
+from models.mobile.preparation import TRUTHS, Scored
+from models.mobile.samples import TRUTH_JSON
 from tests.support import builders
 from tests.support.knobs import scenario_knobs
 
@@ -194,6 +196,73 @@ class DamagedPhone(FakePhone):
     async def pull(self, source: PurePosixPath, target: Path) -> None:
         await super().pull(source, target)
         (target / self.file).write_bytes(self.content)
+
+
+ANSWER = (3).to_bytes(8, "little").hex()
+ENTRIES = [json.dumps({"seq_id": n, "qsl_idx": n, "data": ANSWER}) for n in range(1024)]
+LOG = "[\n" + ",\n".join(ENTRIES) + "]\n"
+DAMAGED_LOGS: dict[str, bytes | None] = {
+    "cut": LOG[:-100].encode(),
+    "not hexadecimal": LOG.replace(ANSWER, "no", 1).encode(),
+    "no JSON": b"[\n{\n",
+    "no text": b"\xff" * 64,
+    "another entry": b"[\n7\n]\n",
+    "without answers": LOG.replace('"data"', '"date"').encode(),
+    "a cut answer": LOG.replace(ANSWER, ANSWER[:-2], 1).encode(),
+    "empty answers": LOG.replace(ANSWER, "").encode(),
+    "missing": None,
+}
+
+
+class GarblingPhone(FakePhone):
+    """Sends such an accuracy log."""
+
+    def __init__(self, content: bytes | None) -> None:
+        super().__init__()
+        self.content = content
+
+    async def pull(self, source: PurePosixPath, target: Path) -> None:
+        await super().pull(source, target)
+        if self.content is not None:
+            (target / ANSWERS).write_bytes(self.content)
+
+
+@pytest.mark.parametrize("case", DAMAGED_LOGS)
+async def test_answers_that_no_runner_writes_are_the_device_s_fault(
+    spec: WorkerSpec, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_device, "score_answers", score_answers)
+    truths = Path(spec.artefact_dir) / TRUTHS
+    truths.mkdir()
+    (truths / TRUTH_JSON).write_text(json.dumps([3] * 1024))
+    await _is_the_device_s_fault(GarblingPhone(DAMAGED_LOGS[case]), spec, f"device: {ANSWERS}: ")
+
+
+async def test_answers_of_a_sound_log_are_scored(
+    spec: WorkerSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_device, "score_answers", score_answers)
+    truths = Path(spec.artefact_dir) / TRUTHS
+    truths.mkdir()
+    (truths / TRUTH_JSON).write_text(json.dumps([3] * 1024))
+    outcome = await outcome_on(GarblingPhone(LOG.encode()), spec)
+    assert isinstance(outcome, Result), outcome
+    assert outcome.metrics["top1"].value == 1.0
+
+
+@pytest.mark.parametrize("origin", [None, "samples: md5:0 (a.zip); truth: md5:1 (b.zip)"])
+async def test_a_device_does_not_say_what_vouches_for_its_data(
+    spec: WorkerSpec, origin: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def task(*_: object) -> Ready:
+        return replace(ready_task(Path(spec.artefact_dir)), origin=origin)
+
+    monkeypatch.setattr(Content, "task", task)
+    own = {"mode": "performance", "samples": 64, DATASET_ORIGIN: "samples: md5:2 (own.zip)"}
+    said = result({"throughput": 0.9}).model_copy(update={"environment": own})
+    outcome = await outcome_on(FakePhone(says=[said.model_dump_json().encode()]), spec)
+    assert isinstance(outcome, Result), outcome
+    assert outcome.environment[DATASET_ORIGIN] == origin
 
 
 def npy(numbers: object) -> bytes:

@@ -409,6 +409,23 @@ async def test_a_failed_run_fails_the_comparison(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("rate", "said"), [(0.0, "0"), (-2.5, "-2.5")])
+async def test_a_value_that_has_no_ratio_is_the_programs_failure(
+    tmp_path: Path, rate: float, said: str
+) -> None:
+    """As a user's program may print; the pair that it was to be part of is no contract's fault."""
+    slow = await Phone().run(spec_of(tmp_path), lambda _: None)
+    assert isinstance(slow, Result)
+    nothing = Measurement(value=rate, unit=Unit.SAMPLES_PER_SECOND)
+    printed = slow.model_copy(update={"metrics": {"throughput": nothing}})
+    for pace, side in ((1.0, "A"), (0.5, "B")):
+        failure = await alternated(tmp_path, Phone({pace: printed}))
+        assert isinstance(failure, Failure)
+        assert (failure.blame, failure.kind) == (Blame.WORKLOAD, "no_ratio")
+        why = f"side {side}: throughput is {said}, of which there is no ratio. Have its program "
+        assert failure.message.startswith(why)
+
+
 async def test_other_jobs_go_to_the_transport_as_they_are(tmp_path: Path) -> None:
     phone, spec = Phone(), spec_of(tmp_path)
     alone = spec.model_copy(update={"job": spec.job.model_copy(update={"candidate": None})})

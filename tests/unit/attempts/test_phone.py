@@ -9,11 +9,12 @@ import pytest
 
 from agents.attempts import phone as phone_attempts
 from agents.attempts.phone import PhoneRunner
+from agents.inference.throttling import BEGAN_AT
 from agents.phones.discovery import Phones
 from agents.phones.registry import PhoneRegistry
 from agents.remotes.remote import Completed, FaultKind, RemoteFault
 from controller.contracts.base import Scalar
-from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result
+from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress, WorkerSpec
 from tests.support import builders
@@ -42,8 +43,13 @@ async def result_of(
     conditions: Iterable[dict[str, Scalar]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    policy: str = "ci",
+    **facts: str | float,
 ) -> Result:
-    """Return a run's result on a phone with these conditions before it and after it."""
+    """Return a run's result on a phone with these conditions before it and after it.
+
+    facts: of the phone.
+    """
     left = iter(conditions)
 
     async def read_conditions(*_: object, **__: object) -> dict[str, Scalar]:
@@ -54,9 +60,11 @@ async def result_of(
     monkeypatch.setattr(phone_attempts, "read_conditions", read_conditions)
     monkeypatch.setattr(Phones, "remote_of", lambda *_: object())
     monkeypatch.setattr(PhoneRegistry, "claim", AsyncMock())
-    phone = builders.phone()
+    phone = builders.phone().model_copy(update={"facts": facts})
     phones = Phones("owner", tmp_path, announce)
-    spec = WorkerSpec(job=builders.job(device_id=phone.id), device=phone, artefact_dir="")
+    job = builders.job(device_id=phone.id)
+    job = job.model_copy(update={"knobs": {**job.knobs, "policy": policy}})
+    spec = WorkerSpec(job=job, device=phone, artefact_dir="")
     tell = PhoneRunner(bench, phones, lambda *said: bench.read.append(said))
     outcome = await tell.run(spec, lambda _: None)
     assert isinstance(outcome, Result)
@@ -74,6 +82,61 @@ async def test_conditions_are_told_as_they_are_read_before_and_after_a_run(
     assert bench.known_at_start == 1
     assert outcome.environment["battery_percent_before"] == LEVELS[0]
     assert outcome.environment["battery_percent_after"] == LEVELS[1]
+
+
+def saying(**facts: Scalar) -> Result:
+    """Return a result whose environment has further facts."""
+    told = builders.result()
+    return told.model_copy(update={"environment": {**told.environment, **facts}})
+
+
+async def test_a_phone_s_own_runner_does_not_say_what_the_host_reads_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: dict[str, Scalar] = {
+        "fingerprint": "acme/other:15/user",
+        "thermal_status_before": "NONE",
+        "battery_celsius_after": 20.0,
+        "room_celsius": 22.0,
+    }
+    conditions: list[dict[str, Scalar]] = [
+        {"thermal_status": "SEVERE", "battery_celsius": celsius} for celsius in (40.0, 44.0)
+    ]
+    bench, fingerprint = Bench(outcome=saying(**said)), "acme/one:14/user"
+    found = await result_of(bench, conditions, tmp_path, monkeypatch, fingerprint=fingerprint)
+    assert {name: found.environment[name] for name in said} == {
+        "fingerprint": fingerprint,
+        "thermal_status_before": "SEVERE",
+        "battery_celsius_after": 44.0,
+        "room_celsius": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("policy", "told", "celsius"),
+    [
+        ("lab", {BEGAN_AT: 38.0}, None),
+        ("lab", {BEGAN_AT: 38.1}, 38.1),
+        ("ci", {BEGAN_AT: 60.0}, None),
+        ("lab", {}, None),
+        ("lab", {f"a.{BEGAN_AT}": 37.0, f"b.{BEGAN_AT}": 41.0}, None),
+        ("lab", {f"a.{BEGAN_AT}": 39.5, f"b.{BEGAN_AT}": 41.0}, 39.5),
+    ],
+)
+async def test_a_run_whose_phone_got_too_hot_before_it_began_is_invalid(
+    policy: str,
+    told: dict[str, Scalar],
+    celsius: float | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A comparison's later runs are not its begin."""
+    conditions: list[dict[str, Scalar]] = [{"battery_celsius": 30.0}] * 2
+    bench = Bench(outcome=saying(**told))
+    found = await result_of(bench, conditions, tmp_path, monkeypatch, policy)
+    reason = f"policy lab: when the run began, battery at {celsius} °C is above 38 °C"
+    assert found.reasons == (() if celsius is None else (reason,))
+    assert found.validity is (Validity.VALID if celsius is None else Validity.INVALID)
 
 
 JOULES = Measurement(value=0.9, unit=Unit.JOULES_PER_QUERY)

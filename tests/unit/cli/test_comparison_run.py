@@ -36,7 +36,7 @@ def paired(validity: Validity) -> Result:
     return Result(
         validity=validity,
         reasons=() if validity is Validity.VALID else ("too hot",),
-        metrics={name: Measurement(value=s, unit=Unit.SECONDS) for name, s in seconds.items()},
+        metrics={name: Measurement.of_samples((s,), Unit.SECONDS) for name, s in seconds.items()},
         environment={},
         pairs=pairs,
     )

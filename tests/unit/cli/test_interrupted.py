@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import typer
 
 from controller.cli import bench
 from controller.cli.main import main
@@ -28,6 +32,53 @@ def test_verb_says_so_in_one_line(
     with pytest.raises(SystemExit) as ended:
         main()
     assert (ended.value.code, capsys.readouterr().err) == (130, "benchfarm: interrupted\n")
+
+
+def test_a_prompt_that_is_left_is_said_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def left(_: PlantedTrials) -> None:
+        raise typer.Abort
+
+    monkeypatch.setattr(bench, "run_planted", left)
+    monkeypatch.setattr(sys, "argv", ["benchfarm", "bench", "compare"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, capsys.readouterr().err) == (130, "benchfarm: interrupted\n")
+
+
+@pytest.mark.parametrize("key", [b"\x03", b"\x04"], ids=["^C", "^D"])
+def test_keys_that_leave_a_prompt(key: bytes, tmp_path: Path) -> None:
+    """As a person presses them where `login` asks for the token."""
+    environ = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "BENCHFARM_HOME": str(tmp_path)}
+    environ.pop("BENCHFARM_TOKEN", None)
+    command = [sys.executable, "-m", "controller.cli.main", "login", "http://127.0.0.1:9"]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.execve(sys.executable, command, environ)
+    try:
+        shown = _read(terminal, b"Token: ")  # behind the space, keys are waited for
+        os.write(terminal, key)
+        shown += _read(terminal)
+    finally:
+        os.close(terminal)  # which ends what waits there
+        _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 130, shown.decode()
+    assert b"Traceback" not in shown
+    assert shown.split()[-2:] == [b"benchfarm:", b"interrupted"]
+
+
+def _read(terminal: int, last: bytes | None = None) -> bytes:
+    """Return what is shown until it ends with `last`, or until nobody has the terminal open."""
+    shown = b""
+    while last is None or not shown.endswith(last):
+        assert select.select([terminal], [], [], PATIENCE_S)[0], f"nothing after {shown!r}"
+        try:
+            shown += os.read(terminal, 1024)
+        except OSError:  # EIO: it has ended
+            break
+    return shown
 
 
 @pytest.fixture

@@ -208,3 +208,9 @@ def test_runs_whose_logs_the_head_has_not_are_published_and_counted(
     assert complained.count("\n") == 1
     assert "runs are published without all their logs" in complained
     assert complained.endswith(": the head has kept it no longer\n")
+
+
+def test_a_folder_of_a_user_who_is_not_there_is_one_line(home: Path) -> None:
+    said = complaint_of(home, "publish", "~nosuch/board")
+    seen = "there is no such user, or none with a home. Name a folder of your own."
+    assert said == f"benchfarm: cannot publish to ~nosuch/board: {seen}\n"

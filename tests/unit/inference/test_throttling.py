@@ -12,7 +12,7 @@ import pytest
 from agents.energy.readings import Reading, readings_of
 from agents.inference.on_device_result import sampled
 from agents.inference.runner.sampler import FILE, SCRIPT, sampling
-from agents.inference.throttling import charging_began, findings, summary
+from agents.inference.throttling import BEGAN_AT, charging_began, findings, summary
 from agents.phones.conditions import MAX_SENSORS
 from controller.contracts.policy import load_policy
 from controller.contracts.result import Measurement, Result, Validity
@@ -138,6 +138,25 @@ def test_a_sampler_that_ended_at_once_leaves_a_gap_to_the_run_s_end() -> None:
     facts = summary(readings_of("at 100.00\nbattery_capacity 80\nat 101.5\n", 101.0), 60.0)
     assert facts == {"conditions_samples": 2, "conditions_longest_gap_s": 59.5}
     assert summary([], 60.0) == {"conditions_samples": 0, "conditions_longest_gap_s": 60.0}
+
+
+def test_the_battery_s_temperature_as_loadgen_began_is_the_first_of_the_run(
+    tmp_path: Path,
+) -> None:
+    """What the rest before it showed is not of the run."""
+    (tmp_path / FILE).write_text(
+        "at 90.0\nbattery_temp 300\nat 99.0\nbattery_status Full\nat 100.0\nbattery_temp 412\n"
+        "at 103.0\nbattery_temp 420\n"
+    )
+    facts = {"started_at_uptime_s": 101.0, "rested_from_uptime_s": 89.0}
+    measured = builders.result().model_copy(
+        update={
+            "environment": {**facts, "rested_until_uptime_s": 95.0},
+            "metrics": {"duration": Measurement(value=10.0, unit=Unit.SECONDS)},
+        }
+    )
+    found = sampled(measured, LAB, STEADY, tmp_path, queries=64).environment
+    assert (found[BEGAN_AT], found["battery_celsius_during_max"]) == (41.2, 42.0)
 
 
 SAMPLED = {"battery_status": "Discharging", "battery_temp": "281", "thermal_status": "0"}

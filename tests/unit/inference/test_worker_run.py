@@ -116,12 +116,19 @@ def test_loadgen_is_asked_for_what_it_is_on_a_device(
         ("offline", {}, 599.0, Validity.VALID, ("shorter than 600 s",)),
         ("offline", {"policy": "ci"}, 600.0, Validity.VALID, ("policy ci",)),
         ("server", {}, 600.0, Validity.VALID, ("scenario server",)),
+        (
+            "offline",
+            {"quality_target": 0.01},
+            600.0,
+            Validity.VALID,
+            ("a quality target of the sweep's own",),
+        ),
         ("offline", {}, 600.0, Validity.DISTURBED, ("DISTURBED",)),
     ],
 )
 def test_no_result_meets_the_run_rules_and_says_why(
     scenario: str,
-    knobs: dict[str, str],
+    knobs: dict[str, Scalar],
     seconds: float,
     validity: Validity,
     more: tuple[str, ...],

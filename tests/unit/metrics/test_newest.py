@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from controller.contracts.base import Scalar
+from controller.contracts.capability import Capability, Verdict
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.records import NewestResult
 from controller.contracts.result import Measurement, Outcome, Validity
@@ -10,7 +11,13 @@ from controller.contracts.run import Run, RunChange
 from controller.contracts.sweep import PairedCandidate
 from controller.contracts.units import Unit
 from controller.contracts.work import work_of
-from controller.metrics.newest import Newest, NewestResults, ResultKey, newest_of
+from controller.metrics.newest import (
+    Newest,
+    NewestCapabilities,
+    NewestResults,
+    ResultKey,
+    newest_of,
+)
 from tests.support import builders, store_examples
 
 CATALOG = builders.catalog()
@@ -167,6 +174,33 @@ def test_a_paired_comparison_adds_nothing() -> None:
     versus = PairedCandidate(stack="ipex")
     cell = change.run.cell.model_copy(update={"versus": versus})
     assert newest_of(change.run.model_copy(update={"cell": cell}), change.record, CATALOG) is None
+
+
+@pytest.mark.parametrize("times", [(1000.0, 2000.0), (1000.0, 1000.0), (9e9, 2000.0)])
+def test_the_newest_capability_is_the_last_whatever_the_clock_said(
+    times: tuple[float, float],
+) -> None:
+    """A head whose clock was ahead had its first outcome shown for ever."""
+    works, fails = (
+        Capability(
+            device="phone-1",
+            build="x/1",
+            workload="edsr",
+            stack="litert",
+            delegate="gpu",
+            numerics="fp32",
+            verdict=verdict,
+            why="",
+            at=at,
+            run_id="r",
+        )
+        for at, verdict in zip(times, (Verdict.WORKS, Verdict.FAILS), strict=True)
+    )
+    found = NewestCapabilities([works])
+    before = found.snapshot()
+    found.add(fails)
+    assert list(found.snapshot().values()) == [fails]
+    assert list(before.values()) == [works], "a snapshot does not change"
 
 
 def _leased() -> Run:

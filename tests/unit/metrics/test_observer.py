@@ -7,10 +7,11 @@ import pytest
 from prometheus_client.samples import Sample
 
 from controller.contracts.result import Blame, Validity
+from controller.contracts.run import WAITING_S
 from controller.metrics import names
 from controller.metrics.farm_metrics import FarmMetrics
 from controller.metrics.observer import ENDINGS, Observer
-from tests.support import builders
+from tests.support import builders, store_examples
 from tests.support.exposition import counted
 from tests.support.farm import TTL_S, FarmBox
 
@@ -98,6 +99,21 @@ def test_a_duration_has_an_exemplar_that_names_its_run(box: FarmBox, observer: O
     assert sample.exemplar
     assert sample.exemplar.labels == {"run_id": job.ref.run_id}
     assert sample.exemplar.value == 7.0
+
+
+@pytest.mark.parametrize(("years", "bound"), [(40, 1800.0 + WAITING_S), (-40, 0.0)])
+def test_a_duration_is_no_longer_than_a_run_may_take_where_the_clock_was_set(
+    observer: Observer, years: int, bound: float
+) -> None:
+    """One such run made the sum, and every mean of it, wrong until the next start."""
+    (run, *_) = store_examples.runs_for(store_examples.sweep_record())
+    assert run.deadline_s == 1800.0
+    leased = store_examples.grant(run)
+    ended_at = leased.run.attempts[0].leased_at + years * 365 * 86_400.0
+    ended = store_examples.report(leased.run, store_examples.result(), now=ended_at)
+    observer.observe(leased.run, ended)
+    found = samples(observer, names.RUN_SECONDS)
+    assert [s.value for s in found if s.name.endswith("_sum")] == [bound]
 
 
 def test_a_duration_is_exported_before_its_first_run_has_ended(

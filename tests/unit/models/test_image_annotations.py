@@ -172,6 +172,43 @@ def test_published_sets_are_read_where_they_are_unpacked(tmp_path: Path, layout:
     assert len(found.sha256) == 64
 
 
+def coco(root: Path, *unpacked: str) -> None:
+    """Write COCO as it is published: annotations of both years' sets, and the unpacked images."""
+    for name, images in (("train2017", 3), ("val2017", 2)):
+        made = write(root, f"made-{name}", images=images)
+        annotations = root / "coco" / "annotations"
+        annotations.mkdir(parents=True, exist_ok=True)
+        (made / "annotations.json").rename(annotations / f"instances_{name}.json")
+        if name in unpacked:
+            (made / "images").rename(root / "coco" / name)
+
+
+@pytest.mark.parametrize(
+    ("unpacked", "scored", "read"),
+    [
+        (("train2017", "val2017"), False, "train2017"),
+        (("train2017", "val2017"), True, "val2017"),
+        (("val2017",), False, "val2017"),
+        (("val2017",), True, "val2017"),
+        (("train2017",), True, "train2017"),
+    ],
+)
+def test_coco_is_scored_with_its_validation_images(
+    tmp_path: Path, unpacked: tuple[str, ...], scored: bool, read: str
+) -> None:
+    coco(tmp_path, *unpacked)
+    found = open_set("coco", 2, tmp_path, scored=scored)
+    assert found.folder.name == read
+    assert found.source.name == f"instances_{read}.json"
+    assert len(found.annotations.files) == {"train2017": 3, "val2017": 2}[read]
+
+
+def test_coco_without_images_names_where_they_go(tmp_path: Path) -> None:
+    coco(tmp_path)
+    with pytest.raises(DataUnusable, match="coco/train2017: knob data: there is no such folder"):
+        open_set("coco", 2, tmp_path)
+
+
 def test_the_hosts_folder_of_data_is_that_of_its_home_or_another() -> None:
     assert data_folder({"BENCHFARM_HOME": "/farm"}) == Path("/farm/data")
     assert data_folder({"BENCHFARM_HOME": "/farm", "BENCHFARM_DATA": "/disk"}) == Path("/disk")

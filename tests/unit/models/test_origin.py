@@ -330,7 +330,7 @@ def test_the_table_agrees_with_the_manifests() -> None:
         published["checksum"],
         published["source"],
     )
-    assert table["opensr"].truth == (small,)
+    assert table["opensr"].truth == (), "nobody has published a checksum of the large images"
     for name in ("imagenet", "coco", "ade20k"):
         assert all(one.is_archive for part in ("samples", "truth") for one in table[name].of(part))
 

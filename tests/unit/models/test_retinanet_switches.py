@@ -7,13 +7,22 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from controller.contracts.base import Scalar
-from models.retinanet.frozen_norm import FoldedConv2d, FrozenBatchNorm2d, FusedNorm, OneOpNorm, fold
+from models.retinanet.frozen_norm import (
+    FoldedConv2d,
+    FrozenBatchNorm2d,
+    FusedNorm,
+    OneOpNorm,
+    ScaledWeight,
+    fold,
+)
 from models.retinanet.model import RetinaNet
 from models.retinanet.pointwise import PointwiseConv2d
 from models.retinanet.workload import ROW_CONVOLUTIONS, RetinaNetTraining
@@ -265,6 +274,63 @@ def test_folding_keeps_the_weights_that_learn_and_scales_the_others_for_good() -
     learning = {n: p for n, p in model.named_parameters() if p.requires_grad}
     assert learning.keys() == {n for n, p in plain_weights.items() if p.requires_grad}
     assert all(torch.equal(p, plain_weights[n]) for n, p in learning.items())
+
+
+class Multiplications(TorchDispatchMode):
+    """Counts multiplications of tensors with as many numbers as a convolution's weight."""
+
+    def __init__(self, model: RetinaNet) -> None:
+        super().__init__()  # type: ignore[no-untyped-call] # torch's
+        self.sizes = {p.shape for p in model.parameters() if p.ndim == 4}
+        self.sizes |= {shape[:2] for shape in self.sizes}
+        self.count = 0
+
+    def __torch_dispatch__(
+        self,
+        func: torch._ops.OpOverload,
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> object:
+        """Run an operator."""
+        if func.overloadpacket is torch.ops.aten.mul and args[0].shape in self.sizes:
+            self.count += 1
+        result: object = func(*args, **(kwargs or {}))
+        return result
+
+
+@pytest.mark.parametrize("pointwise", ["convolution", "matmul"])
+def test_folded_weights_are_scaled_once_where_a_model_is_evaluated(pointwise: str) -> None:
+    """Those that would learn, too: what learns is of no account to a query."""
+    job = workload(frozen_bn="folded", pointwise=pointwise)
+    plain_eval, model = plain_model().eval(), job.transform(plain_model())
+    images = job.batch(0).images
+    counted = Multiplications(model)
+    with torch.no_grad(), counted:
+        model(images)
+    assert counted.count
+    for step in range(2):  # also after it has trained again
+        model.eval()
+        counted.count = 0
+        with torch.inference_mode(), counted:
+            found = model(images)
+        assert counted.count == 0
+        with torch.inference_mode():
+            for one, truth in zip(found, plain_eval(images), strict=True):
+                torch.testing.assert_close(one, truth, rtol=1e-4, atol=1e-4)  # sums in fp32
+        model.train()
+        if step == 0:
+            with torch.no_grad():
+                for own, other in zip(*_folded_weights(model, plain_eval), strict=True):
+                    own.mul_(0.9)
+                    other.mul_(0.9)
+
+
+def _folded_weights(model: RetinaNet, plain: RetinaNet) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the weights of the folded convolutions that learn, and the plain model's own."""
+    names = [n for n, m in model.named_modules() if isinstance(m, ScaledWeight)]
+    names = [n for n in names if model.get_submodule(n).scale is not None]
+    return tuple([m.get_submodule(n).weight for n in names] for m in (model, plain))  # type: ignore[return-value]
 
 
 def test_gradients_of_frozen_stages_are_worked_out_and_dropped() -> None:

@@ -217,6 +217,10 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     "a pipe": (_as_pipe("text/1.txt"), "/text/1.txt: file: it is no file"),
     "empty": (_text(b""), "/text/1.txt: file: it is empty"),
     "blank": (_text(b" \n\n"), "/text/1.txt: file: it is empty"),
+    "twice": (
+        lambda folder: (folder / "text.txt").write_bytes((folder / "text" / "1.txt").read_bytes()),
+        ": knob data: it has text.txt and text/*.txt, which may hold the same text. Keep one",
+    ),
     "no vocabulary": (
         lambda folder: (folder / "vocab.txt").unlink(),
         ": knob data: it has no vocabulary vocab.txt",

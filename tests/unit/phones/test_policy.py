@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from unittest.mock import AsyncMock
 
@@ -157,8 +158,12 @@ async def outcome_of(
     policy: Policy,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    locked_s: float = 0.0,
 ) -> tuple[Outcome, list[str], list[float]]:
-    """Run once on a phone whose conditions are read in this order, the last for ever."""
+    """Run once on a phone whose conditions are read in this order, the last for ever.
+
+    locked_s: how long another farm has the host's cores whenever they are asked for.
+    """
     left, phases, slept = list(readings), list[str](), list[float]()
 
     async def read_conditions(*_: object, **__: object) -> dict[str, Scalar]:
@@ -166,11 +171,22 @@ async def outcome_of(
 
     async def announce(_: object) -> None: ...
 
-    clock = iter(range(1000))
+    now = [0.0]
+
+    def monotonic() -> float:
+        now[0] += 1.0
+        return now[0]
+
+    @asynccontextmanager
+    async def exclusive_cores(*_: object, **__: object) -> AsyncIterator[None]:
+        now[0] += locked_s
+        yield
+
+    monkeypatch.setattr(phone_attempts, "exclusive_cores", exclusive_cores)
     monkeypatch.setattr(phone_attempts, "read_conditions", read_conditions)
     monkeypatch.setattr(Phones, "remote_of", lambda *_: object())
     monkeypatch.setattr(PhoneRegistry, "claim", AsyncMock())
-    monkeypatch.setattr("agents.attempts.phone.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("agents.attempts.phone.time.monotonic", monotonic)
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
@@ -208,6 +224,21 @@ async def test_a_phone_that_stays_hot_is_refused_after_the_policys_time(
     assert (outcome.blame, outcome.kind) == (Blame.USER, "preflight")
     assert "policy lab: thermal status SEVERE is above NONE at 20" in outcome.message
     assert "after waiting 3 s" in outcome.message
+
+
+async def test_a_wait_for_the_hosts_cores_is_none_for_the_phone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A virtual phone behind another farm was refused at its first objection."""
+    policy = load_policy("lab").model_copy(update={"wait_s": 3.0})
+    hot = GOOD | {"battery_celsius": 44.0}
+    outcome, _, _ = await outcome_of([hot, hot, GOOD], policy, tmp_path, monkeypatch, 600.0)
+    assert isinstance(outcome, Result)
+    assert outcome.environment["preflight_waited_s"] == 2.0
+    outcome, _, slept = await outcome_of([hot], policy, tmp_path, monkeypatch, 600.0)
+    assert isinstance(outcome, Failure)
+    assert "after waiting 3 s" in outcome.message
+    assert slept == [5.0, 5.0, 5.0]
 
 
 async def test_a_phone_that_will_not_come_into_its_limits_is_refused_at_once(

@@ -214,6 +214,30 @@ def test_compensation_for_int8_is_told_as_left_out(tmp_path: Path, body: str, dr
     assert comment.endswith(f", without its compensation s8m2:zpm2 of {role}")
 
 
+def test_each_engine_has_a_batch_file_of_its_own(tmp_path: Path) -> None:
+    """A process of benchdnn has the engine of its first problem to the end."""
+    product = PRODUCT.format("")
+    bodies = [product.replace("cpu", engine, 1) for engine in ("cpu", "gpu", "gpu:1", "gpu/../a")]
+    (file := tmp_path / "it.log").write_text(
+        "".join(f"onednn_verbose,exec,{body},1\n" for body in bodies)
+    )
+    imported = import_file(file)
+    batches = benchdnn_batches(imported)
+    options = {name: text.splitlines()[:-2] for name, text in batches.texts.items()}
+    begun = "# benchdnn --matmul --mode=P --batch="
+    common = "--allow-enum-tags-only=false"
+    assert options == {
+        "matmul": [f"{begun}matmul.batch", common],
+        "matmul-gpu": [f"{begun}matmul-gpu.batch", common, "--engine=gpu"],
+        "matmul-gpu-1": [f"{begun}matmul-gpu-1.batch", common, "--engine=gpu:1"],
+    }
+    assert batches.left_out == {"matmul": 1}, "one has an engine that there is not"
+    assert imported.summary.notes[0] == (
+        "its primitives ran on several engines (cpu, gpu, gpu/../a, gpu:1); sums are of all of "
+        "these together"
+    )
+
+
 @pytest.mark.parametrize("side", ["wei:f32::sparse:csr::f0", "wei:f32::blocked:*::f0"])
 def test_what_has_no_layout_by_a_tag_is_left_out(tmp_path: Path, side: str) -> None:
     body = PRODUCT.replace("wei:f32::blocked:ab::f0", side).format("")

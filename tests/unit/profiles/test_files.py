@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from controller.profiles.attribution import Spent
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.files import (
     KERNELS,
+    MAX_TABLE_BYTES,
     MOST_ROWS,
     PRIMITIVES,
     SUMMARY,
@@ -72,6 +74,30 @@ def test_a_file_that_may_not_be_read_is_named(
 def test_a_broken_file_is_named(folder: Path, name: str) -> None:
     (folder / name).write_bytes(b"PAR1 nonsense PAR1")
     assert complaint(folder).startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize("name", [SUMMARY, KERNELS, PRIMITIVES, TIMELINE])
+def test_what_has_no_end_is_refused(folder: Path, name: str) -> None:
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    assert complaint(folder) == f"{name}: it is no regular file"
+    (folder / name).unlink()
+    (folder / name).symlink_to("/dev/zero")
+    assert complaint(folder) == f"{name}: it is no regular file"
+
+
+@pytest.mark.parametrize("name", [KERNELS, PRIMITIVES, TIMELINE])
+def test_a_table_that_is_too_large_is_refused_before_it_is_read(folder: Path, name: str) -> None:
+    with (folder / name).open("ab") as file:
+        file.truncate(MAX_TABLE_BYTES + 1)
+    assert complaint(folder) == f"{name}: it has more than {MAX_TABLE_BYTES} bytes"
+
+
+def test_a_linked_file_is_read(rows: Path) -> None:
+    before = read(rows)
+    (rows / KERNELS).rename(rows / "elsewhere")
+    (rows / KERNELS).symlink_to("elsewhere")
+    assert read(rows) == before
 
 
 @pytest.fixture
@@ -143,6 +169,8 @@ WITHOUT_RATES: list[dict[str, Any]] = [
     {"gemm_flops": {"f32": -1e11}, "copy_bytes": 1e10},
     {"gemm_flops": {}, "copy_bytes": 0.0},
     {"gemm_flops": {}, "copy_bytes": 1e10, "update_bytes": 0.0},
+    {"gemm_flops": {"f32": 1e300}, "copy_bytes": 1e10},
+    {"gemm_flops": {}, "copy_bytes": 5e-324},
 ]
 NUMBERS = [
     *((KERNELS, name) for name in ("calls", "self_s", "total_s", "primitive_s")),
@@ -275,8 +303,9 @@ OTHERS = [
 @pytest.mark.parametrize(
     ("file", "name", "value"),
     [
-        *((*each, value) for each in SECONDS for value in (-5.0, 1e30, 1e308)),
-        *((*each, value) for each in OTHERS for value in (-5.0, -1e-9, 1e308)),
+        *((*each, value) for each in SECONDS for value in (-5.0, 1e30, 1e308, 5e-324, -1e-200)),
+        *((*each, value) for each in OTHERS for value in (-5.0, -1e-9, 1e308, 1e-200)),
+        *((PRIMITIVES, "kept", value) for value in (-0.5, 1.5, 1e-200)),
         *((file, "replay_runs", -1.0) for file in (KERNELS, PRIMITIVES)),
     ],
 )
@@ -295,6 +324,8 @@ def test_a_number_that_no_step_has_is_refused(
         (PRIMITIVES, "seconds", 30 * MOST_S),
         (PRIMITIVES, "flops", 1e30),  # by sizes of a log that is damaged
         (PRIMITIVES, "attainable_s", 1e20),
+        (PRIMITIVES, "kept", 0.0),  # a primitive whose kernel took no time
+        (PRIMITIVES, "kept", 1e-14),
     ],
 )
 def test_a_number_that_a_profile_may_have_is_read(
@@ -311,6 +342,7 @@ def test_a_number_that_a_profile_may_have_is_read(
     [
         *({name: -1.0} for name in ("step_s", "traced_step_s", "verbose_step_s", "load_s")),
         *({name: -1.0} for name in ("scale", "waiting_s", "onednn_s", "headroom_s")),
+        *({"scale": value} for value in (1e-200, 1e200)),
         *({"peaks": Peaks.model_construct(**each)} for each in WITHOUT_RATES),
     ],
 )

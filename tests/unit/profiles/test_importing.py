@@ -60,6 +60,7 @@ def test_a_log_may_begin_with_what_others_printed(tmp_path: Path, beside: str) -
         ("[W1023 12:00:00.1 socket.cpp:1] Warning\n", 'the log contains no "primitive,exec" line'),
         ('{"level": "info"}\n{"level": "info"}\n', "broken JSON"),
         ('{"traceEvents": [{"ph": "X", "name": "onednn_verbose,exec"}, {"ph"', "broken JSON"),
+        ('{"traceEvents": [{"ph": "X", "name": "\\udc00"}]}', "broken JSON"),
         ('{"traceEvents": [{"name": "a\\nonednn_verbose,v1"}]}', "it has no events"),
     ],
 )

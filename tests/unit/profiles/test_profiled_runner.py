@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,8 +13,10 @@ import pytest
 from agents.attempts.profiled import PeaksFound
 from agents.host.disturbance import OWN_SPEED
 from agents.profiling.windows import FEW_WINDOWS
-from controller.contracts.counters import OtherMalloc
-from controller.contracts.result import Failure, Outcome, Result, Validity
+from controller.contracts.counters import Counters, OtherMalloc
+from controller.contracts.pair import Pair
+from controller.contracts.result import Failure, Measurement, Outcome, Result, Validity
+from controller.contracts.units import Unit
 from controller.contracts.wire import Progress, WorkerSpec
 from controller.profiles.files import KERNELS, METADATA, PRIMITIVES, read
 from controller.reports.html.profile import profile_html
@@ -23,6 +25,7 @@ from tests.support import builders
 from tests.support.planted_step import STEP_S, planted
 from tests.support.profiling_workers import (
     ALONE_S,
+    COUNTED,
     DATE,
     PEAKS,
     Timed,
@@ -64,51 +67,91 @@ async def test_another_malloc_of_the_watched_steps_is_noted(profiled: Path, tmp_
 
 
 GLIBC, JEMALLOC = "glibc 2.36", "libjemalloc.so.2"
+RATIO = {
+    name: Measurement(value=value, unit=Unit.RATIO)
+    for name, value in (("ratio", 1.15), ("ratio_low", 1.12), ("ratio_high", 1.19))
+}
+PAIRS = (Pair(a=(0.115,), b=(0.1,), a_first=True),) * 8
+IN_TURNS = builders.result().model_copy(
+    update={"metrics": RATIO, "environment": {"b.malloc": JEMALLOC}, "pairs": PAIRS}
+)
+OTHER = OtherMalloc(malloc=JEMALLOC, times=1.15, low=1.12, high=1.19, pairs=8)
+
+
+async def compared_in(
+    tmp_path: Path, profiled: Path, malloc: str, watched: str, compared: Outcome
+) -> tuple[Timed, Result]:
+    """Profile a job with this knob, whose watched steps found another malloc, or the same."""
+    own = JEMALLOC if malloc == "jemalloc" else GLIBC
+    outcome = builders.result().model_copy(update={"environment": {"malloc": own}})
+    timed, workers = Timed(outcome, compared), Watching(profiled, malloc=watched)
+    spec = spec_in(tmp_path, malloc=malloc)
+    result = await profiled_by(timed, workers, tmp_path).run(spec, lambda _: None)
+    assert isinstance(result, Result), result
+    return timed, result
 
 
 @pytest.mark.parametrize(
-    ("malloc", "other", "told"),
+    ("malloc", "watched", "told"),
     [
-        ("glibc", JEMALLOC, OtherMalloc(malloc=JEMALLOC, seconds=0.1, speed=1.25)),
+        ("glibc", JEMALLOC, OTHER),
         ("glibc", GLIBC, None),
         ("glibc-tuned", JEMALLOC, None),
         ("jemalloc", JEMALLOC, None),
     ],
     ids=["untuned", "no other is installed", "tuned", "another"],
 )
-async def test_beside_untuned_glibc_another_malloc_is_counted(
-    profiled: Path, tmp_path: Path, malloc: str, other: str, told: OtherMalloc | None
+async def test_untuned_glibc_is_compared_with_another_malloc(
+    profiled: Path, tmp_path: Path, malloc: str, watched: str, told: OtherMalloc | None
 ) -> None:
-    own = JEMALLOC if malloc == "jemalloc" else GLIBC
-    mallocs = {"trace": (other, 200.0), "counters": (own, 160.0), "reallocated": (other, 200.0)}
-    workers = Watching(profiled, mallocs=mallocs)
-    timed = builders.result().model_copy(update={"environment": {"malloc": own}})
-    spec = spec_in(tmp_path)
-    job = spec.job.model_copy(update={"knobs": {**spec.job.knobs, "malloc": malloc}})
-    spec = spec.model_copy(update={"job": job})
-    result = await profiled_by(Timed(timed), workers, tmp_path).run(spec, lambda _: None)
-    assert isinstance(result, Result), result
+    timed, result = await compared_in(tmp_path, profiled, malloc, watched, IN_TURNS)
     assert result.profile
     assert result.profile.counters
     assert result.profile.counters.other_malloc == told
-    assert ("reallocated" in workers.parts) is (told is not None)
+    candidates = [spec.job.candidate for spec in timed.asked if spec.job.candidate]
+    assert [one.knobs["malloc"] for one in candidates] == (["jemalloc"] if told else [])
+    assert {one.metric for one in candidates} <= {"step_time"}
+    assert read(Path(result.artefacts["profile"])).summary == result.profile
+
+
+@pytest.mark.parametrize(
+    ("update", "told"),
+    [
+        (
+            {"validity": Validity.DISTURBED, "reasons": ("side A: others were busy",)},
+            OTHER.model_copy(update={"notes": ("side A: others were busy",)}),
+        ),
+        (
+            {"metrics": {"ratio": RATIO["ratio"]}},
+            OTHER.model_copy(update={"low": None, "high": None}),
+        ),
+    ],
+    ids=["disturbed", "too few pairs"],
+)
+async def test_a_comparison_with_another_malloc_says_what_it_lacks(
+    profiled: Path, tmp_path: Path, update: Mapping[str, object], told: OtherMalloc
+) -> None:
+    in_turns = IN_TURNS.model_copy(update=update)
+    _, result = await compared_in(tmp_path, profiled, "glibc", JEMALLOC, in_turns)
+    assert result.profile
+    assert result.profile.counters
+    assert result.profile.counters.other_malloc == told
 
 
 async def test_a_profile_outlives_what_another_malloc_fails_by(
     profiled: Path, tmp_path: Path
 ) -> None:
-    mallocs = {"trace": (JEMALLOC, 200.0), "counters": (GLIBC, 160.0)}
-    workers = Watching(profiled, failing="reallocated", mallocs=mallocs)
-    timed = builders.result().model_copy(update={"environment": {"malloc": GLIBC}})
-    spec = spec_in(tmp_path)
-    job = spec.job.model_copy(update={"knobs": {**spec.job.knobs, "malloc": "glibc"}})
-    spec = spec.model_copy(update={"job": job})
-    result = await profiled_by(Timed(timed), workers, tmp_path).run(spec, lambda _: None)
-    assert isinstance(result, Result), result
+    _, result = await compared_in(tmp_path, profiled, "glibc", JEMALLOC, builders.failure())
     assert result.profile
     assert result.profile.counters
     assert result.profile.counters.other_malloc is None
-    assert [n for n in result.profile.notes if "what another malloc takes was not counted" in n]
+    assert [n for n in result.profile.notes if "another malloc was not compared: it ended" in n]
+
+
+def test_what_was_counted_once_in_earlier_profiles_is_left_out() -> None:
+    earlier = {"malloc": JEMALLOC, "seconds": 0.1, "speed": 1.25, "notes": []}
+    told = {**COUNTED.model_dump(mode="json"), "other_malloc": earlier}
+    assert Counters.model_validate(told) == COUNTED
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,7 @@ STEPS = [
 ]
 
 
+HALF = "'utf-8' codec can't decode byte 0xed in position 0: invalid continuation byte"
 BROKEN = "trace.json has broken JSON, behind which it is not read"
 
 
@@ -115,6 +116,10 @@ BROKEN = "trace.json has broken JSON, behind which it is not read"
         (
             b'{"ph": "X", "dur": inf}]}',
             f"{BROKEN}: lexical error: invalid char in json text.",
+        ),
+        (
+            rb'{"ph": "X", "name": "\udc00"}]}',
+            f"{BROKEN}: {HALF}",
         ),
     ],
 )

@@ -310,6 +310,24 @@ def test_the_newest_outcome_counts() -> None:
         assert found.verdict is verdict
 
 
+def test_an_outcome_of_a_clock_that_was_ahead_gives_way_to_those_stored_after_it() -> None:
+    ahead, refused = 9e9, (Blame.DEVICE, "no_exec")
+    partly: Environment = {"graph_nodes": 22, "delegated_nodes": 2}
+    found = only(result(started_at=ahead), result(partly))
+    assert found
+    assert found.verdict is Verdict.FALLS_BACK
+    found = only(result(started_at=ahead), result(started_at=150.0), failure(*refused))
+    assert found
+    assert found.verdict is Verdict.FAILS
+    found = only(result(), failure(*refused, started_at=ahead), failure(*refused, started_at=50.0))
+    assert found
+    assert found.verdict is Verdict.WORKS
+    # What is stored of another device says nothing of when this one's was.
+    found = only(result(started_at=300.0), result(device="phone-2"), failure(*refused))
+    assert found
+    assert found.verdict is Verdict.WORKS
+
+
 @pytest.mark.parametrize(
     "planted",
     [

@@ -85,7 +85,7 @@ def wanted(
 
 
 def test_pairs_are_compared_with_what_both_sides_share_beside() -> None:
-    found = compare_pairs([paired(1.5)], "step_time", CATALOG)
+    found = compare_pairs([paired(1.5)], CATALOG)
     assert (found.a, found.b) == ("torch:precision=fp32", "torch:precision=bf16")
     assert found.ratio == pytest.approx(1.5)
     assert found.ratio_low is not None
@@ -120,7 +120,7 @@ def test_steps_of_unlike_batches_are_compared_by_samples_per_second() -> None:
     small: dict[str, Scalar] = {"batch_size": 2}
     large: dict[str, Scalar] = {"batch_size": 4}
     one = paired_knobs("resnet18", small, large, 1 / 1.6, throughput_a=rate)
-    found = compare_pairs([one], "step_time", CATALOG)
+    found = compare_pairs([one], CATALOG)
     assert found.outcome == "b_faster"
     assert found.ratio == pytest.approx(2 / 1.6)
     assert found.ratio_low is not None
@@ -131,7 +131,7 @@ def test_steps_of_unlike_batches_are_compared_by_samples_per_second() -> None:
     assert found.verdict.startswith("B is 1.25")
     assert found.verdict.endswith("; by images/s, since batch_size is 2 and 4")
     assert found.other_work == ()
-    turned = compare_pairs([one], "step_time", CATALOG, (sides_of(one)[1], sides_of(one)[0]))
+    turned = compare_pairs([one], CATALOG, (sides_of(one)[1], sides_of(one)[0]))
     assert turned.ratio == pytest.approx(0.8)
     assert turned.verdict.startswith("A is 1.25")
 
@@ -148,7 +148,7 @@ def test_separate_runs_of_unlike_batches_are_compared_by_samples_per_second() ->
 def test_a_metric_that_is_of_no_step_is_compared_whatever_the_batch() -> None:
     one = paired_knobs("resnet18", {"batch_size": 2}, {"batch_size": 4}, 1.5)
     same = {"metrics": {"latency_a": one.metrics["step_time_a"]}}
-    found = compare_pairs([one.model_copy(update=same)], "latency", CATALOG)
+    found = compare_pairs([one.model_copy(update=same)], CATALOG)
     assert found.metric == "latency"
     assert found.ratio == pytest.approx(1.5)
     assert "batch_size" not in found.verdict
@@ -159,7 +159,7 @@ def test_other_work_is_said_in_the_verdict() -> None:
     larger = {**knobs, "image_size": 256, "batch_size": 4}
     one = paired_knobs("retinanet_resnext50", knobs, larger, 0.5)
     loud = {"validity": Validity.DISTURBED, "reasons": ("too loud",)}
-    found = compare_pairs([one.model_copy(update=loud)], "step_time", CATALOG)
+    found = compare_pairs([one.model_copy(update=loud)], CATALOG)
     assert found.other_work == ("image_size",)
     assert found.verdict.endswith(
         "; by samples/s, since batch_size is 2 and 4; other work: image_size is 128 and 256"
@@ -180,7 +180,7 @@ def test_other_work_is_said_in_the_verdict() -> None:
 )
 def test_how_a_step_is_computed_is_no_other_work(knob: str, a: Scalar, b: Scalar) -> None:
     one = paired_knobs("retinanet_resnext50", {knob: a}, {knob: b}, 1.5)
-    found = compare_pairs([one], "step_time", CATALOG)
+    found = compare_pairs([one], CATALOG)
     assert (found.other_work, found.metric) == ((), "step_time")
     assert "other work" not in found.verdict
 
@@ -196,11 +196,11 @@ def test_several_comparisons_are_taken_together_whichever_way_round() -> None:
         }
     )
     chosen = choose([one, other], wanted())
-    found = compare_pairs(chosen.paired, "step_time", CATALOG, chosen.sides)
+    found = compare_pairs(chosen.paired, CATALOG, chosen.sides)
     assert found.ratio == pytest.approx(1.5)
     assert (found.pairs, found.runs) == (24, ("1", "2"))
     turned = choose([one, other], wanted("torch:precision=bf16", "torch:precision=fp32"))
-    back = compare_pairs(turned.paired, "step_time", CATALOG, turned.sides)
+    back = compare_pairs(turned.paired, CATALOG, turned.sides)
     assert back.ratio == pytest.approx(1 / 1.5)
     assert back.a == "torch:precision=bf16"
 
@@ -243,11 +243,11 @@ def test_a_disturbed_pair_is_taken_only_without_a_valid_one_and_its_verdict_says
     loud = paired().model_copy(update={"validity": Validity.DISTURBED, "reasons": ("too loud",)})
     assert choose([loud, paired()], wanted()).paired == (paired(),)
     assert choose([loud], wanted()).paired == (loud,)
-    found = compare_pairs([loud], "step_time", CATALOG)
+    found = compare_pairs([loud], CATALOG)
     assert (found.validity, found.reasons) == (Validity.DISTURBED, ("too loud",))
     assert found.verdict.endswith("; DISTURBED: the machine was not quiet")
     broken = loud.model_copy(update={"validity": Validity.INVALID})
-    assert compare_pairs([loud, broken], "step_time", CATALOG).validity is Validity.INVALID
+    assert compare_pairs([loud, broken], CATALOG).validity is Validity.INVALID
 
 
 def test_disturbed_runs_are_not_compared() -> None:

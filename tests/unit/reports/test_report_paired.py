@@ -5,17 +5,25 @@ from __future__ import annotations
 import plotly.graph_objects as go
 import pytest
 
+from agents.pairing.interleave import ComparisonState
+from agents.pairing.outcome import paired_result
+from controller.contracts.catalog import Catalog
+from controller.contracts.errors import UserError
 from controller.contracts.pair import Pair
 from controller.contracts.records import StoredResult
-from controller.contracts.result import Measurement, Validity, usable, used, worst
-from controller.contracts.sweep import PairedCandidate
+from controller.contracts.result import Measurement, Result, Validity, usable, used, worst
+from controller.contracts.sweep import PairedCandidate, Side
 from controller.contracts.units import Unit
 from controller.reports.html.pairs_chart import pairs_chart
 from controller.reports.html.report import report_html
+from controller.reports.result_selection import Wanted
+from controller.reports.stored_comparison import compare_stored
+from controller.reports.summary import summarise, troubles_of
 from controller.reports.summary_table import compared_lines
 from controller.reports.views.common import moment
 from controller.reports.views.model import ReportView
 from controller.reports.views.sweep import sweep_view
+from controller.stats.pairs import ratio_of_pairs
 from tests.support.sweep_examples import MADE, SweepExample, catalog, repeats, result
 from tests.support.validity import CHOICES
 
@@ -31,7 +39,7 @@ def paired(ratios: tuple[float, ...] = (2.0,) * 12, **changes: object) -> Stored
         for n, ratio in enumerate(ratios)
     )
     own: dict[str, object] = {
-        "metrics": {"step_time_a": Measurement(value=2.0, unit=Unit.SECONDS)},
+        "metrics": {"step_time_a": Measurement.of_samples((2.0,), Unit.SECONDS)},
         "versus": PairedCandidate(stack="torch", knobs={"precision": "bf16"}),
         "environment": {"setup_s": 40.0, "compared_s": 2.0 * len(pairs), "cpu_model": "Xeon"},
     }
@@ -166,3 +174,75 @@ def test_measured_is_when_the_measuring_began_and_ended() -> None:
     # Clocks that were set, and results without either time.
     early = repeats("a", (1.0, 1.0), started_at=began, recorded_at=began - 30)
     assert dict(view_of(early).facts)["Measured"] == f"{moment(began)} to {moment(began)}"
+
+
+# --- a scenario whose metric is another by now -------------------------------------------------
+
+A, B = Side.model_validate("torch:precision=fp32"), Side.model_validate("torch:precision=bf16")
+
+
+def of_latency(run_id: str = "run-1") -> StoredResult:
+    """Return a comparison as an agent makes it: B has half of A's latency, and twice its rate."""
+
+    def side(latency_s: float) -> Result:
+        latency = Measurement.of_samples((latency_s,) * 3, Unit.SECONDS)
+        rates = (1 / latency_s,) * 3
+        rate = Measurement.of_samples(rates, Unit.SAMPLES_PER_SECOND)
+        metrics = {"latency_mean": latency, "throughput": rate}
+        return Result(validity=Validity.VALID, metrics=metrics, environment={})
+
+    pairs = paired().pairs
+    state = ComparisonState(pairs, ratio_of_pairs(pairs), 24.0, 2.0)
+    measured = paired_result("latency_mean", side(2.0), side(1.0), state, (None, None), 40.0)
+    return paired(metrics=measured.metrics, run_id=run_id)
+
+
+def ranked_by(metric: str) -> Catalog:
+    known = catalog()
+    training = known.scenarios["training"].model_copy(update={"metric": metric})
+    return known.model_copy(update={"scenarios": {**known.scenarios, "training": training}})
+
+
+@pytest.mark.parametrize("metric", ["latency_mean", "throughput", "renamed"])
+def test_a_stored_comparison_is_told_by_the_metric_that_was_measured(metric: str) -> None:
+    told, by = [of_latency()], ranked_by(metric)
+    found = summarise(told, [], {}, by)
+    (compared,) = found.compared
+    assert compared.verdict.startswith("B is 2.00× faster")
+    assert {point.ratio for point in compared.points} == {2.0}
+    assert list(troubles_of(found)) == []
+    asked = Wanted(A, B, told[0].workload, "training", {}, None)
+    stored, _ = compare_stored(told, asked, by, "Choose.", force=False)
+    assert (stored.metric, stored.outcome) == ("latency_mean", "b_faster")
+
+
+@pytest.mark.parametrize("named", [(), ("latency_mean", "throughput")], ids=["none", "two"])
+def test_a_comparison_that_does_not_tell_its_metric_is_left_out_and_told_of(
+    named: tuple[str, ...],
+) -> None:
+    several = {f"{name}_a": Measurement.of_samples((1.0,), Unit.SECONDS) for name in named}
+    untold = of_latency(run_id="untold").model_copy(update={"metrics": several})
+    invalid = untold.model_copy(update={"validity": Validity.INVALID, "run_id": "invalid"})
+    results, by = [of_latency(), untold, invalid], ranked_by("latency_mean")
+    found = summarise(results, [], {}, by)
+    assert [compared.sessions for compared in found.compared] == [1]
+    why = "run untold: it doesn't tell which metric it compared, as exactly one should have samples"
+    assert list(troubles_of(found)) == [why]
+    view = sweep_view(SweepExample().data(results), by, MADE)
+    assert dict(view.facts)["Not compared"] == why
+    assert [compared.sessions for compared in view.compared] == [1]
+    asked = Wanted(A, B, untold.workload, "training", {}, None)
+    with pytest.raises(UserError, match="run untold: it doesn't tell which metric"):
+        compare_stored(results, asked, by, "Choose.", force=False)
+
+
+def test_comparisons_in_two_metrics_are_not_taken_together() -> None:
+    """Of one cell, and a sweep that went on after its scenario had changed."""
+    other = paired(run_id="run-2")
+    other = other.model_copy(update={"cell_key": of_latency().cell_key, "repeat": 1})
+    found = summarise([of_latency(), other], [], {}, ranked_by("step_time"))
+    assert [compared.sessions for compared in found.compared] == [1, 1]
+    asked = Wanted(A, B, other.workload, "training", {}, None)
+    said = "run run-1 compared latency_mean and run run-2 compared step_time"
+    with pytest.raises(UserError, match=f"{said}.*--sweep"):
+        compare_stored([of_latency(), other], asked, catalog(), "Choose.", force=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -128,6 +129,15 @@ def test_work_that_cannot_be_told_has_no_point_and_no_roofline_is_empty(
     assert roofline_points(found) == []
     assert [chart.anchor for chart in charts_of(found) if chart.anchor == "roofline"] == []
     assert 'id="roofline"' not in profile_html(found, "it")
+
+
+@pytest.mark.parametrize("made", [known, product])
+def test_calls_that_took_less_than_nothing_have_no_rate(
+    made: Callable[[float], KernelRow | PrimitiveRow],
+) -> None:
+    """Clocks round so; with as much elsewhere, all calls would take no time."""
+    rows = (made(-1e-6), made(1e-6), kernel("aten::relu", 0.1))
+    assert point(*rows).flops_per_s == pytest.approx(FLOPS / 1e-6)
 
 
 def test_a_profile_without_primitives_has_a_roofline_of_its_products() -> None:

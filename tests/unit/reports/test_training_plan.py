@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -11,6 +12,7 @@ from controller.contracts.base import Scalar
 from controller.contracts.device import DeviceKind
 from controller.contracts.facts import Equal, FactKind, OwnFact
 from controller.contracts.manifests import Convergence, ConvergencePoint
+from controller.contracts.profile import ProfileSummary
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Measurement, Validity
 from controller.contracts.training_plan import PlannedTraining, TrainingPlan
@@ -107,13 +109,17 @@ def test_one_run_says_that_its_own_error_is_unknown() -> None:
         stored(0.1, validity=Validity.INVALID),
         stored(0.1, validity=Validity.DISTURBED),
         stored(0.1, counted=False),
+        stored(0.1).model_copy(update={"profile": ProfileSummary(steps=1)}),
         stored(0.1, scenario="offline"),
         stored(0.1, batch="many"),
         stored(0.1, batch=True),
         stored(0.1, batch=0),
         stored(0.1, batch=-256),
     ],
-    ids=["INVALID", "DISTURBED", "late", "inference", "a word", "a flag", "none", "negative"],
+    ids=[
+        *("INVALID", "DISTURBED", "late", "profiled"),
+        *("inference", "a word", "a flag", "none", "negative"),
+    ],
 )
 def test_what_never_counts(other: StoredResult) -> None:
     assert plan(other).planned == ()
@@ -198,6 +204,13 @@ def test_whose_interval_it_is_depends_on_whose_points_are_known() -> None:
     for one, whose in ((plan(), "the mean of new trainings"), (own, "a new training")):
         assert f"the 95 % interval of {whose} is " in curve_lines(one)[1]
         assert f"the 95 % interval of {whose}; circles" in training_plan_html(one)
+
+
+@pytest.mark.parametrize(("own", "known"), [(False, "published"), (True, "trained")])
+def test_the_page_tells_epochs_of_own_trainings_from_published_ones(own: bool, known: str) -> None:
+    page = training_plan_html(plan(stored(2.0)).model_copy(update={"own": own}))
+    (caption,) = re.findall(r"<caption>(.*?)</caption>", page, re.DOTALL)
+    assert caption.startswith(f"Epochs as {known} times measured epochs")
 
 
 def test_a_cell_without_a_published_knob_is_not_like_it() -> None:

@@ -95,6 +95,21 @@ def test_a_farm_that_is_well_has_nothing_to_do() -> None:
 
 
 @pytest.mark.parametrize(
+    "facts",
+    [
+        replace(WELL, unanswered="the controller has not answered for 5 s"),
+        replace(WELL, release="0.9.9"),
+        replace(WELL, manifests_changed=True),
+    ],
+)
+def test_who_is_to_start_it_anew_is_told_with_which_options(facts: FarmFacts) -> None:
+    facts = replace(facts, up="benchfarm up --listen 10.0.0.1:6379")
+    remedies = [check.remedy for check in farm_status(facts).checks]
+    command = "`benchfarm down`, then `benchfarm up --listen 10.0.0.1:6379`"
+    assert any(command in remedy for remedy in remedies)
+
+
+@pytest.mark.parametrize(
     ("facts", "condition", "seen", "remedy"),
     [
         (replace(WELL, away="the farm is down"), "down", "is down", "benchfarm up"),

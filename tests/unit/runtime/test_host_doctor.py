@@ -243,6 +243,29 @@ def test_a_home_that_cannot_be_read_is_told_and_ends_nothing(tmp_path: Path, dam
     assert ("home" in first) == (damage == "a file")
 
 
+@pytest.mark.parametrize(
+    ("name", "joined", "remedy"),
+    [
+        ("api-token", False, ["then run `benchfarm down`, then `benchfarm up --listen 10.0.0.1`"]),
+        ("api-token", True, ["start the agent again"]),
+        ("ray-token", False, ["--listen 10.0.0.1", "copy ray-token to every host"]),
+        ("metrics-token", False, [f"and {FOLDER / 'ray-token'}", "copy ray-token to every host"]),
+        ("ray-token", True, ["On the head, delete ray-token", "start the agent again"]),
+        ("metrics-token", True, ["On the head, delete ray-token", "start the agent again"]),
+    ],
+)
+def test_a_secret_is_replaced_where_it_comes_from(
+    name: str, joined: bool, remedy: list[str]
+) -> None:
+    """Never by a farm of its own on a host that has joined another's."""
+    open_ = FileFacts(FOLDER / name, UID, stat.S_IFREG | 0o644)
+    command = "`benchfarm down`, then `benchfarm up --listen 10.0.0.1`"
+    found = checks(replace(HOST, secrets=(open_,), joined=joined, anew=command), AGENTS)
+    (check,) = (each for each in found if each.what == "tokens")
+    assert all(words in check.remedy for words in remedy)
+    assert ("benchfarm up" in check.remedy) is not joined
+
+
 def test_exposed_tokens_are_seen_and_stay_as_they_are(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.ray_token.write_text("secret")

@@ -102,6 +102,25 @@ def test_a_recipe_may_name_its_stack() -> None:
     ]
 
 
+def test_where_every_recipe_names_its_stack_the_sweep_needs_none() -> None:
+    recipes = {"a": {"stack": "torch", "fused": True}, "b": {"stack": "litert"}}
+    found = cells(stack=[], knobs={"batch_size": [1, 2]}, recipes=recipes)
+    seen = [(c.stack, c.knobs["batch_size"], c.knobs["fused"]) for c in found]
+    assert seen == [
+        ("torch", 1, True),
+        ("litert", 1, False),
+        ("torch", 2, True),
+        ("litert", 2, False),
+    ]
+
+
+@pytest.mark.parametrize("recipes", [{}, {"a": {"stack": "torch"}, "b": {"fused": True}}])
+def test_a_sweep_or_each_of_its_recipes_names_a_stack(recipes: dict[str, object]) -> None:
+    error = complaint(stack=[], recipes=recipes)
+    assert error.seen == "key stack: it is missing"
+    assert error.remedy == "Name a stack, also in every recipe instead, or give paired."
+
+
 def test_a_recipe_that_names_no_stack_there_is() -> None:
     error = complaint(recipes={"r": {"stack": "toch"}})
     assert error.tried == "read s.yaml"

@@ -30,6 +30,14 @@ def at(**more: int) -> list[tuple[str, dict[str, object]]]:
         ("selectors", {"devices": many}),
         ("runs", {"repeats": limits.MAX_RUNS // 10, "knobs": {"steps": list(range(10 + extra))}}),
         ("cells", {"knobs": {"a": list(range(40)), "b": list(range(cells + extra))}}),
+        (
+            "cells",
+            {
+                "stack": [],
+                "recipes": {"r": {"stack": "torch"}},
+                "knobs": {"a": list(range(40)), "b": list(range(cells + extra))},
+            },
+        ),
         ("64 bits", {"knobs": {"steps": [limits.MAX_NUMBER - 1 + extra]}}),
         ("64 bits", {"knobs": {"steps": [1 - limits.MAX_NUMBER - extra]}}),
     ]

@@ -14,7 +14,7 @@ from controller.contracts.device import (
 )
 from controller.contracts.device_names import shown_name
 from controller.contracts.errors import NotFound, UserError
-from controller.contracts.records import ADMIN
+from controller.contracts.records import ADMIN, SweepRecord
 from controller.scheduling.references import (
     SweepReferent,
     find_agent,
@@ -165,10 +165,10 @@ def test_an_error_names_few_of_many() -> None:
 
 
 SWEEPS = (
-    SweepReferent("quick-11111111", "quick", ADMIN, 1.0),
-    SweepReferent("quick-22222222", "quick", "ann", 3.0),
-    SweepReferent("quick-33333333", "quick", "ann", 2.0),
-    SweepReferent("quick2-44444444", "quick2", "ben", 4.0),
+    SweepReferent("quick-11111111", "quick", ADMIN),
+    SweepReferent("quick-33333333", "quick", "ann"),
+    SweepReferent("quick-22222222", "quick", "ann"),
+    SweepReferent("quick2-44444444", "quick2", "ben"),
 )
 
 
@@ -188,6 +188,20 @@ def test_a_sweeps_name_is_the_users_newest_and_says_which(
     found = find_sweep(given, SWEEPS, user)
     assert found.id == id_
     assert found.note == (note and f"sweep {given} {note}")
+
+
+def test_the_newest_of_a_name_is_the_last_submitted_whatever_the_clock_said() -> None:
+    """The head's clock was ahead at the first one, and is corrected."""
+    named = [
+        SweepRecord(
+            sweep_id=f"quick-{n}",
+            sweep=builders.sweep(name="quick"),
+            generation=n,
+            submitted_at=submitted_at,
+        )
+        for n, submitted_at in enumerate((9e9, 1000.0, 1000.0))
+    ]
+    assert find_sweep("quick", map(SweepReferent.of, named), ADMIN).id == "quick-2"
 
 
 @pytest.mark.parametrize(
