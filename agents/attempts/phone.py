@@ -140,13 +140,15 @@ def without_battery_energy(result: Result, why: str) -> Result:
 
 
 def begun_within(policy: Policy, result: Result) -> Result:
-    """Make a result INVALID if its phone was hotter than the policy allows when LoadGen began.
+    """Make a result INVALID if its phone was too hot for the policy when LoadGen began.
 
     Until then, a task is prepared and pushed. Of a comparison, the first run counts.
     """
-    told = (result.environment.get(f"{side}{BEGAN_AT}") for side in SIDES)
-    known = [celsius for celsius in told if isinstance(celsius, int | float)]
-    for objection in too_hot(policy, min(known)) if known else ():
+    celsius = result.environment.get(BEGAN_AT)
+    if result.pairs and celsius is None:  # the sides differ
+        first = "a." if result.pairs[0].a_first else "b."
+        celsius = result.environment.get(f"{first}{BEGAN_AT}")
+    for objection in too_hot(policy, celsius) if isinstance(celsius, int | float) else ():
         result = invalid(result, f"policy {policy.name}: when the run began, {objection}")
     return result
 

@@ -26,6 +26,8 @@ CONDITIONS: Final = ("battery_status", "battery_temp", "thermal_status")
 """What has to be known throughout a run; each may stop to be readable by itself."""
 BEGAN_AT: Final = "battery_celsius_as_it_began"
 """The fact with the battery's temperature when LoadGen began."""
+BEGAN_WITHIN_S: Final = 5.0
+"""A later reading has the run's own heat. The sampler's first rounds may be slow."""
 _LIMIT: Final = r"limit_cpu\d{1,4}"
 """Names of the maximum allowed frequencies, one a core."""
 _ZONE: Final = r"zone_\d{1,4}:.{1,64}"
@@ -139,7 +141,9 @@ def summary(readings: Sequence[Reading], duration_s: float) -> dict[str, Scalar]
     if known := [n for _, n in _numbers(readings, "thermal_status") if status_named(n)]:
         facts["thermal_status_during_max"] = str(status_named(max(known)))
     told = [n / 10 for _, n in _numbers(readings, "battery_temp")]
-    if begun := hottest(("battery", celsius) for celsius in told[:1]):
+    early = [reading for reading in readings if reading.at_s <= BEGAN_WITHIN_S]
+    at_begin = [n / 10 for _, n in _numbers(early, "battery_temp")][:1]
+    if begun := hottest(("battery", celsius) for celsius in at_begin):
         facts[BEGAN_AT] = begun["battery"]
     if battery := hottest(("battery", celsius) for celsius in told):
         facts["battery_celsius_during_max"] = battery["battery"]

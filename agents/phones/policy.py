@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from agents.phones.conditions import THERMAL_STATUS
 from controller.contracts.base import Scalar
 from controller.contracts.policy import Policy
 
 Facts = Mapping[str, Scalar]
+READ_APART_CELSIUS: Final = 1.0
+"""By so much a battery may be hotter than a policy allows when LoadGen begins: it let the phone go
+by what Android said, and the kernel may say a little more soon after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +49,12 @@ def changed(policy: Policy, facts: Facts) -> tuple[str, ...]:
     return tuple(_settings(policy, facts))
 
 
-def too_hot(policy: Policy, celsius: float | None) -> tuple[str, ...]:
-    """Return the objection to a battery's temperature at the begin of a run, if there is one."""
-    return tuple(_above(policy.most_battery_celsius, celsius, "battery at", " °C"))
+def too_hot(policy: Policy, celsius: float) -> tuple[str, ...]:
+    """Return the objection to a battery's temperature when LoadGen began, if there is one."""
+    most = policy.most_battery_celsius
+    if most is None or celsius <= most + READ_APART_CELSIUS:
+        return ()
+    return tuple(_hot(policy, celsius))
 
 
 def _hopeless(policy: Policy, facts: Facts) -> Iterator[str]:
@@ -72,13 +79,17 @@ def _settings(policy: Policy, facts: Facts) -> Iterator[str]:
 def _waiting(policy: Policy, facts: Facts) -> Iterator[str]:
     if facts.get("charging") is True and (low := _low_battery(policy, facts)):
         yield low
-    yield from too_hot(policy, _number(facts, "battery_celsius"))
+    yield from _hot(policy, _number(facts, "battery_celsius"))
     status, most = facts.get("thermal_status"), policy.most_thermal_status
     if most and isinstance(status, str) and _severity(status) > _severity(most):
         yield f"thermal status {status} is above {most}"
     load, cores = _number(facts, "load"), _number(facts, "cores")
     if load is not None and cores:
         yield from _above(policy.most_load_per_core, load / cores, "load", " a core")
+
+
+def _hot(policy: Policy, celsius: float | None) -> Iterator[str]:
+    yield from _above(policy.most_battery_celsius, celsius, "battery at", " °C")
 
 
 def _above(most: float | None, value: float | None, what: str, unit: str) -> Iterator[str]:

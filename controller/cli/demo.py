@@ -33,6 +33,7 @@ def demo() -> None:
     """
     adopt_orphans()
     say("starting Ray, the controller and an agent on this machine …")
+    home().prepare()
     lost = home().wanted.exists()  # a farm of the user's, which comes back with its options
     farm = bring_up(home(), UpOptions())
     try:

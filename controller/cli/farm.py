@@ -141,7 +141,6 @@ def up(
         find_program("prometheus")  # rather a complaint now than half a farm
 
     beside = api_beside(api, api_tls_cert, api_tls_key, plain=api_plain)
-    before = _fingerprint(beside) if beside else ""
     if artifacts:
         keep_artefacts_at(home(), artifacts)
     head = head_of(listen, autoscaling_config, redis, redis_password_file)
@@ -163,6 +162,9 @@ def up(
     )
     if why_away(home()):  # else it is only found
         require_room(home().path)
+    stored = wanted(home())
+    served = beside or (stored and stored.api)
+    before = _fingerprint(served) if served else ""
     with unwound():
         farm = bring_up(home(), options)
     now = wanted(home()) or options  # of a farm that was there before, those that it was given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from controller.contracts.base import Contract
 from controller.contracts.topdown import TopDown
@@ -31,14 +31,19 @@ class PhaseCounts(Contract):
     topdown: TopDown | None = None
 
 
+LEAST, MOST = 1e-60, 1e60
+"""Of any number but 0: products and quotients of such are numbers still, and none is 0."""
+Times = Annotated[float, Field(ge=LEAST, le=MOST)]
+
+
 class OtherMalloc(Contract):
     """The same steps with another malloc, compared in turns."""
 
     malloc: str
-    times: float
+    times: Times
     """How many times as long a step takes without it."""
-    low: float | None = None
-    high: float | None = None
+    low: Times | None = None
+    high: Times | None = None
     """The 95 % interval; None: too few pairs."""
     pairs: int
     notes: tuple[str, ...] = ()

@@ -7,12 +7,9 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from controller.contracts.base import Contract, Scalar
-from controller.contracts.counters import Counters
+from controller.contracts.counters import LEAST, MOST, Counters
 from controller.contracts.peaks import Peaks
 from controller.contracts.topdown import TopDown
-
-LEAST, MOST = 1e-60, 1e60
-"""Of any number but 0: products and quotients of such are numbers still, and none is 0."""
 
 
 def _not_tiny(value: float) -> float:

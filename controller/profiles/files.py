@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from controller.contracts.counters import LEAST, MOST
 from controller.contracts.documents import DocumentRefused, read_json, read_limited
-from controller.contracts.profile import LEAST, MOST, ProfileSummary
+from controller.contracts.profile import ProfileSummary
 from controller.contracts.unreadable import UNREADABLE, reason
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.model import (

@@ -113,17 +113,18 @@ def bring_up(home: Home, options: UpOptions, timings: Timings = TIMINGS) -> Farm
         former, stored = home.cluster(), wanted(home)
         if former and _is_up(home, former, timings):
             require_same(former, options)
+            beside = options  # what was asked for earlier is the supervisor's matter
             options = with_stored(options, stored)
             farm = FarmUp(former, home.endpoint().url, None, started=False)
         else:
-            options = with_stored(options, stored)
+            beside = options = with_stored(options, stored)
             farm = _start_in_place_of(former, home, options)
         if options.supervised:
             _look_after(home, options)
-        if options.prometheus:
+        if beside.prometheus:
             _have_prometheus(home, farm)
-        if options.api:
-            have_api(home, options.api)
+        if beside.api:
+            have_api(home, beside.api)
         return farm
 
 

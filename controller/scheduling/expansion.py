@@ -99,7 +99,7 @@ def _paired_cells(
 def _check_shape(sweep: Sweep, source: str) -> None:
     own = sweep.recipes and all("stack" in recipe for recipe in sweep.recipes.values())
     if not (sweep.stack or own or sweep.paired):
-        remedy = "Name a stack, also in every recipe instead, or give paired."
+        remedy = "Add key stack, name a stack in every recipe, or add key paired."
         raise SweepInvalid(f"read {source}", "key stack: it is missing", remedy)
     if sweep.paired:
         _check_paired(sweep, sweep.paired, source)

@@ -16,7 +16,7 @@ from controller.contracts.units import Unit
 from models.mobile.agreement import agreement
 from models.mobile.datasets.images import FittedImages
 from models.mobile.datasets.load import load_samples
-from models.mobile.errors import ContentDiffers, DatasetUnusable, not_written
+from models.mobile.errors import ContentDiffers, DatasetUnusable, FileUnreadable, not_written
 from models.mobile.metrics import Answers, read_answers, require_form, score
 from models.mobile.samples import Truth, read_truths, write_samples
 from models.mobile.signature import require_signature
@@ -142,7 +142,7 @@ def _write_dataset(order: PrepareOrder, store: Store, device: Path, signature: S
 
 
 def scored(order: ScoreOrder) -> Scored:
-    """Score an accuracy run; raises DatasetUnusable, AnswersUnreadable."""
+    """Score an accuracy run; raises DatasetUnusable, AnswersUnreadable, FileUnreadable."""
     truths = _truths_for(order.answers, order.folder)
     output = order.workload.output
     answers = _answers(output, order.answers, order.samples, order.repeated)
@@ -151,7 +151,8 @@ def scored(order: ScoreOrder) -> Scored:
 
 
 def compared(order: CompareOrder) -> Compared:
-    """Compare a device's answers with a reference's; raises DatasetUnusable, AnswersUnreadable."""
+    """Compare a device's answers with a reference's; raises DatasetUnusable, AnswersUnreadable,
+    FileUnreadable."""
     output, truths = order.workload.output, _truths_for(order.answers, order.folder)
     reference = _answers(output, order.reference, order.compared)
     given = _answers(output, order.answers, order.samples).by_sample
@@ -192,8 +193,11 @@ def _answers(output: OutputKind, path: Path, samples: int, repeated: int = 0) ->
     try:
         answers = read_answers(path, samples, repeated)
         require_form(output, answers.by_sample)
-    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
+    except (FileNotFoundError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise AnswersUnreadable(
             f"read {path}", repr(error)[:200], "Check the runner's output."
         ) from error
+    except OSError as error:  # of this host, and no fault of the device
+        seen = error.strerror or str(error)
+        raise FileUnreadable(f"read {path}", seen, "Check this host's disk.") from error
     return answers

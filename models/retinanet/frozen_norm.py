@@ -75,7 +75,7 @@ class ScaledWeight(nn.Module):
     """A layer with weight [out, in, kH, kW] and a factor of each output channel, or none.
 
     Every training step scales the weight anew, so by the chain rule its gradient equals that of the
-    plain form. In evaluation mode it is scaled once.
+    plain form. In evaluation mode it is scaled once: `eval` is called after all that changes it.
     """
 
     weight: Tensor

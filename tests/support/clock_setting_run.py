@@ -1,5 +1,6 @@
-"""`python -m tests.support.clock_setting_run FOLDER SCENARIO STEP_S AT`: a run of LoadGen, in which
-the wall clock of tests/support/wall_clock.cc is set so much ahead at an answer.
+"""`python -m tests.support.clock_setting_run FOLDER SCENARIO STEP_S AT UNTIL`: a run of LoadGen, in
+which the wall clock of tests/support/wall_clock.cc is set so much ahead at an answer, and set right
+at another if UNTIL isn't 0.
 
 FOLDER has the clock's file. Prints the result as JSON, or the fault. Steps ahead should be small:
 LoadGen waits by the wall clock, and the kernel's isn't set.
@@ -11,7 +12,7 @@ import json
 import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,11 +33,11 @@ ANSWER_S = 0.002
 
 @dataclass(slots=True)
 class ClockSetter:
-    """A System that sets the clock as it gives one of its answers."""
+    """A System that sets the clock as it gives some of its answers."""
 
     clock: Path
-    step_s: float
-    at: int
+    ahead_s: Mapping[int, float]
+    """By the number of the answer."""
     given: int = 0
 
     def prepare(self, arrays: Sequence[NDArray[Any]]) -> Sample:
@@ -45,9 +46,9 @@ class ClockSetter:
 
     def answer(self, sample: Sample) -> NDArray[Any]:
         """See System.answer."""
-        if self.given == self.at:
+        if self.given in self.ahead_s:
             with self.clock.open("r+b") as file:  # in place: it is mapped
-                file.write(struct.pack("d", self.step_s))
+                file.write(struct.pack("d", self.ahead_s[self.given]))
         self.given += 1
         time.sleep(ANSWER_S)
         return sample[0]
@@ -55,18 +56,18 @@ class ClockSetter:
 
 def main() -> int:
     """Measure once."""
-    folder, scenario, step_s, at = sys.argv[1:]
-    system = ClockSetter(Path(folder) / CLOCK, float(step_s), int(at))
-    offline = scenario == "offline"
+    folder, scenario, step_s, at, until = sys.argv[1:]
+    ahead_s = {int(until): 0.0} if int(until) else {}
+    system = ClockSetter(Path(folder) / CLOCK, {**ahead_s, int(at): float(step_s)})
     given = {
         "model": "",
         "dataset": "",
         "log_dir": str(Path(folder) / "logs"),
         "scenario": scenario,
         "mode": "performance",
-        "min_query_count": 64 if offline else 1024,
-        "min_duration_ms": 0 if offline else 100,
-        "max_duration_ms": 0 if offline else 900,
+        "min_query_count": 64 if scenario == "offline" else 128,
+        "min_duration_ms": 0,
+        "max_duration_ms": 0,
         "performance_sample_count": 64,
         "threads": 1,
         "delegate": "none",

@@ -65,9 +65,10 @@ class Ipex(TorchEager):
         if not self._ipex.optimize:
             return model
         check_bf16(self._dtype)
-        optimized: Module = ipex.optimize(
-            model, dtype=self._dtype, inplace=True, sample_input=workload.arguments(samples)
-        )
+        with torch.no_grad():  # it traces the model, as queries will run it
+            optimized: Module = ipex.optimize(
+                model, dtype=self._dtype, inplace=True, sample_input=workload.arguments(samples)
+            )
         return optimized
 
     @property

@@ -64,7 +64,10 @@ def measured(spec: RunSpec, tell: Tell, prepare: Callable[[], Prepared]) -> dict
 def _told(
     spec: RunSpec, prepared: Prepared, facts: Mapping[str, object], passed: Clocks
 ) -> dict[str, Any]:
-    """Return the result from LoadGen's logs, INVALID if the clock was set; raises RunnerFault."""
+    """Return the result from LoadGen's logs, INVALID if the clock was set; raises RunnerFault.
+
+    A run with a time that no clock which nobody sets tells, has no result.
+    """
     objection = None
     if spec.mode == "performance":  # an accuracy run has no times
         objection, facts = passed.objection, {**facts, "wall_clock_set_by_s": passed.set_by_s}
@@ -84,9 +87,11 @@ def _logged(
     folder = Path(spec.log_dir)
     log = logs.DetailLog.parse(logs.read(folder, logs.DETAIL))
     verdict = _verdict(spec, log)
+    for name, metric in verdict["metrics"].items():
+        if metric["value"] <= 0:
+            seen = f"LoadGen's {name} is {metric['value']:.3g} {metric['unit']}"
+            raise clock_set(objection or f"{seen}, so the wall clock was set during the run")
     if objection:
-        if any(metric["value"] <= 0 for metric in verdict["metrics"].values()):
-            raise clock_set(objection)
         reasons = [objection, *verdict["reasons"]]
         verdict |= {"validity": "INVALID", "reasons": reasons}
     return verdict | {

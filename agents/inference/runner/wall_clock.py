@@ -1,7 +1,8 @@
 """The wall clock, by which LoadGen measures: whether it was set during a run.
 
 LoadGen's PerfClock is C++'s high_resolution_clock, which libstdc++ makes the same as system_clock,
-so that LoadGen's own comparison of both finds nothing.
+so that LoadGen's own comparison of both finds nothing. Linux slews the monotonic clock with the
+wall clock: they come apart only where the latter is stepped or the device is suspended.
 """
 
 from __future__ import annotations
@@ -10,11 +11,9 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-LARGEST_SHARE: Final = 0.01
-"""Of a run: by so much LoadGen lets its two clocks differ. NTP slews a clock by at most 0.05 %."""
 LEAST_S: Final = 0.01
-"""Less is no step, though of a run of some milliseconds it is more than that share: whoever sets a
-clock steps it only if it is wrong by a tenth of a second or more, and slews it otherwise."""
+"""Less is no step, however long the run: whoever keeps a clock steps it only if it is wrong by a
+tenth of a second or more, and slews it otherwise."""
 _READINGS: Final = 5
 """Of these, the one counts that was least interrupted."""
 
@@ -56,8 +55,7 @@ class Clocks:
     @property
     def objection(self) -> str | None:
         """Why LoadGen's times of what passed are wrong, or None."""
-        allowed_s = max(LARGEST_SHARE * self.monotonic_s, LEAST_S)
-        if abs(self.set_by_s) - self.within_s <= allowed_s:
+        if abs(self.set_by_s) - self.within_s <= LEAST_S:
             return None
         # The monotonic clock stands while the device is suspended.
         slept = ", or the device was suspended" if self.set_by_s > 0 else ""

@@ -149,7 +149,7 @@ def malloc(seen: Seen) -> Claim | None:
     if other and other.low is not None and other.high is not None:
         if other.low > 1:
             return _in_turns(seen, other, other.low, other.high)
-        if other.high <= 1 + NOISE:
+        if other.high <= 1 + NOISE and not other.notes:
             return None
     if counters:
         return _faulting(seen, Rule.MALLOC, knob("malloc", "glibc-tuned"))

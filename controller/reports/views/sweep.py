@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from controller.contracts.annotations import SweepAnnotations
@@ -47,7 +47,7 @@ def sweep_view(data: SweepData, catalog: Catalog, made: Made) -> ReportView:
         **_words(data.annotations),
         "Runs": ", ".join(f"{count} {state}" for state, count in states.items()),
         "Workloads": ", ".join(sweep.workload),
-        "Stacks": ", ".join(sweep.stack),
+        "Stacks": ", ".join(sweep.stack or _of_recipes(sweep)),
         "Scenarios": ", ".join(sweep.scenario),
         "Knobs": "; ".join(axes),
         "Recipes": "; ".join(recipes),
@@ -76,6 +76,12 @@ def _words(annotations: SweepAnnotations | None) -> dict[str, str]:
         return {}
     notes = {f"Note {note.number}": note.line for note in annotations.notes}
     return {"Tags": ", ".join(annotations.tags), **notes}
+
+
+def _of_recipes(sweep: Sweep) -> Iterable[str]:
+    """Return the stacks that recipes name, each once."""
+    named = (recipe.get("stack") for recipe in sweep.recipes.values())
+    return dict.fromkeys(str(stack) for stack in named if stack)
 
 
 def _paired(sweep: Sweep) -> str:

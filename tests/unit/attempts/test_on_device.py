@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import json
 import os
@@ -236,6 +237,29 @@ async def test_answers_that_no_runner_writes_are_the_device_s_fault(
     truths.mkdir()
     (truths / TRUTH_JSON).write_text(json.dumps([3] * 1024))
     await _is_the_device_s_fault(GarblingPhone(DAMAGED_LOGS[case]), spec, f"device: {ANSWERS}: ")
+
+
+class UnreadablePhone(FakePhone):
+    """Its accuracy log comes to lie where this host can't read: EIO."""
+
+    async def pull(self, source: PurePosixPath, target: Path) -> None:
+        await super().pull(source, target)
+        (target / ANSWERS).symlink_to("/proc/self/mem")
+
+
+async def test_answers_that_this_host_can_t_read_are_not_the_device_s_fault(
+    spec: WorkerSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_device, "score_answers", score_answers)
+    truths = Path(spec.artefact_dir) / TRUTHS
+    truths.mkdir()
+    (truths / TRUTH_JSON).write_text(json.dumps([3] * 1024))
+    outcome = await outcome_on(UnreadablePhone(), spec)
+    assert isinstance(outcome, Failure), outcome
+    assert outcome.blame is not Blame.DEVICE
+    assert outcome.message.endswith(
+        f"{ANSWERS}: {os.strerror(errno.EIO)}. Check this host's disk."
+    ), outcome.message
 
 
 async def test_answers_of_a_sound_log_are_scored(

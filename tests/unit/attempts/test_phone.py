@@ -14,6 +14,7 @@ from agents.phones.discovery import Phones
 from agents.phones.registry import PhoneRegistry
 from agents.remotes.remote import Completed, FaultKind, RemoteFault
 from controller.contracts.base import Scalar
+from controller.contracts.pair import Pair
 from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress, WorkerSpec
@@ -116,11 +117,10 @@ async def test_a_phone_s_own_runner_does_not_say_what_the_host_reads_of_it(
     ("policy", "told", "celsius"),
     [
         ("lab", {BEGAN_AT: 38.0}, None),
-        ("lab", {BEGAN_AT: 38.1}, 38.1),
+        ("lab", {BEGAN_AT: 39.0}, None),  # as another reading let it go
+        ("lab", {BEGAN_AT: 39.1}, 39.1),
         ("ci", {BEGAN_AT: 60.0}, None),
         ("lab", {}, None),
-        ("lab", {f"a.{BEGAN_AT}": 37.0, f"b.{BEGAN_AT}": 41.0}, None),
-        ("lab", {f"a.{BEGAN_AT}": 39.5, f"b.{BEGAN_AT}": 41.0}, 39.5),
     ],
 )
 async def test_a_run_whose_phone_got_too_hot_before_it_began_is_invalid(
@@ -130,13 +130,42 @@ async def test_a_run_whose_phone_got_too_hot_before_it_began_is_invalid(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A comparison's later runs are not its begin."""
     conditions: list[dict[str, Scalar]] = [{"battery_celsius": 30.0}] * 2
     bench = Bench(outcome=saying(**told))
     found = await result_of(bench, conditions, tmp_path, monkeypatch, policy)
     reason = f"policy lab: when the run began, battery at {celsius} °C is above 38 °C"
     assert found.reasons == (() if celsius is None else (reason,))
     assert found.validity is (Validity.VALID if celsius is None else Validity.INVALID)
+
+
+@pytest.mark.parametrize(
+    ("told", "a_first", "celsius"),
+    [
+        ({"a": 37.0, "b": 41.0}, True, None),
+        ({"a": 37.0, "b": 41.0}, False, 41.0),
+        ({"a": 39.5, "b": 41.0}, True, 39.5),
+        ({"a": 41.0, "b": 39.5}, True, 41.0),
+        ({"a": 41.0, "b": 37.0}, False, None),
+        ({"b": 41.0}, True, None),
+        ({"": 41.0}, False, 41.0),  # the sides agree
+    ],
+)
+async def test_of_a_comparison_the_side_that_began_tells_how_hot_its_phone_was(
+    told: dict[str, float],
+    a_first: bool,
+    celsius: float | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Later runs are not its begin."""
+    conditions: list[dict[str, Scalar]] = [{"battery_celsius": 30.0}] * 2
+    facts = {f"{side}.{BEGAN_AT}".lstrip("."): said for side, said in told.items()}
+    order = (a_first, not a_first)
+    pairs = tuple(Pair(a=(1.0,), b=(2.0,), a_first=first) for first in order)
+    bench = Bench(outcome=saying(**facts).model_copy(update={"pairs": pairs}))
+    found = await result_of(bench, conditions, tmp_path, monkeypatch, "lab")
+    reason = f"policy lab: when the run began, battery at {celsius} °C is above 38 °C"
+    assert found.reasons == (() if celsius is None else (reason.replace(".0 ", " "),))
 
 
 JOULES = Measurement(value=0.9, unit=Unit.JOULES_PER_QUERY)

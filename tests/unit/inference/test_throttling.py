@@ -159,6 +159,16 @@ def test_the_battery_s_temperature_as_loadgen_began_is_the_first_of_the_run(
     assert (found[BEGAN_AT], found["battery_celsius_during_max"]) == (41.2, 42.0)
 
 
+@pytest.mark.parametrize(("at_s", "celsius"), [(4.0, 41.2), (6.0, None), (40.0, None)])
+def test_a_battery_s_temperature_that_comes_late_is_not_that_of_the_begin(
+    at_s: float, celsius: float | None
+) -> None:
+    """It has the run's own heat."""
+    readings = [Reading(0.0, {"thermal_status": "0"}), Reading(at_s, {"battery_temp": "412"})]
+    facts = summary(readings, 60.0)
+    assert (facts.get(BEGAN_AT), facts["battery_celsius_during_max"]) == (celsius, 41.2)
+
+
 SAMPLED = {"battery_status": "Discharging", "battery_temp": "281", "thermal_status": "0"}
 
 

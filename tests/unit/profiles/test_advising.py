@@ -396,6 +396,14 @@ FAULTS: Mapping[str, tuple[Case, Rule, str]] = {
         Rule.MALLOC,
         "malloc=glibc-tuned",
     ),
+    "other malloc, compared on a disturbed machine, faults counted": (
+        Case(
+            knobs={"malloc": "glibc"},
+            counters=reallocated(0.98, 1.02, ("disturbed",), minor_faults=50_000),
+        ),
+        Rule.MALLOC,
+        "malloc=glibc-tuned",
+    ),
     "other malloc, too few pairs, faults counted": (
         Case(knobs={"malloc": "glibc"}, counters=reallocated(None, None, minor_faults=50_000)),
         Rule.MALLOC,

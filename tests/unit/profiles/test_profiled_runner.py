@@ -6,11 +6,14 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pydantic import ValidationError
 
 from agents.attempts.profiled import PeaksFound
+from agents.attempts.reallocated import limit_s
 from agents.host.disturbance import OWN_SPEED
 from agents.profiling.windows import FEW_WINDOWS
 from controller.contracts.counters import Counters, OtherMalloc
@@ -71,11 +74,16 @@ RATIO = {
     name: Measurement(value=value, unit=Unit.RATIO)
     for name, value in (("ratio", 1.15), ("ratio_low", 1.12), ("ratio_high", 1.19))
 }
-PAIRS = (Pair(a=(0.115,), b=(0.1,), a_first=True),) * 8
+PAIRS = (Pair(a=(0.115,), b=(0.1,), a_first=True),) * 12
 IN_TURNS = builders.result().model_copy(
     update={"metrics": RATIO, "environment": {"b.malloc": JEMALLOC}, "pairs": PAIRS}
 )
-OTHER = OtherMalloc(malloc=JEMALLOC, times=1.15, low=1.12, high=1.19, pairs=8)
+OTHER = OtherMalloc(malloc=JEMALLOC, times=1.15, low=1.12, high=1.19, pairs=12)
+
+
+def with_deadline(spec: WorkerSpec, deadline_s: float) -> WorkerSpec:
+    job = spec.job.model_copy(update={"deadline_s": deadline_s})
+    return spec.model_copy(update={"job": job})
 
 
 async def compared_in(
@@ -85,7 +93,7 @@ async def compared_in(
     own = JEMALLOC if malloc == "jemalloc" else GLIBC
     outcome = builders.result().model_copy(update={"environment": {"malloc": own}})
     timed, workers = Timed(outcome, compared), Watching(profiled, malloc=watched)
-    spec = spec_in(tmp_path, malloc=malloc)
+    spec = with_deadline(spec_in(tmp_path, malloc=malloc), 1800.0)
     result = await profiled_by(timed, workers, tmp_path).run(spec, lambda _: None)
     assert isinstance(result, Result), result
     return timed, result
@@ -112,6 +120,42 @@ async def test_untuned_glibc_is_compared_with_another_malloc(
     assert [one.knobs["malloc"] for one in candidates] == (["jemalloc"] if told else [])
     assert {one.metric for one in candidates} <= {"step_time"}
     assert read(Path(result.artefacts["profile"])).summary == result.profile
+
+
+@pytest.mark.parametrize(
+    ("step_s", "knobs", "deadline_s", "limit"),
+    [
+        (0.1, {}, 1800, 60.0),
+        (2.0, {}, 1800, 142.0),
+        (0.5, {"loader_workers": 2, "prefetch": 2}, 1800, 114.0),
+        (4.8, {}, 1800, 298.8),
+        (0.1, {}, 120, 60.0),
+    ],
+    ids=["short steps", "long steps", "loaded ahead", "the longest", "the shortest deadline"],
+)
+def test_a_comparison_with_another_malloc_has_time_for_an_interval(
+    tmp_path: Path, step_s: float, knobs: dict[str, Any], deadline_s: float, limit: float
+) -> None:
+    """10 steady pairs make one."""
+    spec = with_deadline(spec_in(tmp_path, **knobs), deadline_s)
+    assert limit_s(spec, step_s) == pytest.approx(limit)
+
+
+@pytest.mark.parametrize(("step_s", "deadline_s"), [(4.9, 1800), (0.1, 100), (2.0, 200)])
+async def test_a_comparison_that_would_take_too_long_is_left_to_the_user(
+    profiled: Path, tmp_path: Path, step_s: float, deadline_s: float
+) -> None:
+    timed = stepped(step_s).model_copy(update={"environment": {"malloc": GLIBC}})
+    workers = Watching(profiled, malloc=JEMALLOC)
+    spec = with_deadline(spec_in(tmp_path, malloc="glibc"), deadline_s)
+    runner = profiled_by(Timed(timed, IN_TURNS), workers, tmp_path)
+    result = await runner.run(spec, lambda _: None)
+    assert isinstance(result, Result), result
+    assert result.profile
+    assert result.profile.counters
+    assert result.profile.counters.other_malloc is None
+    (note,) = (n for n in result.profile.notes if n.startswith("another malloc was not compared"))
+    assert f"Run `benchfarm compare {spec.job.stack}:malloc=glibc" in note
 
 
 @pytest.mark.parametrize(
@@ -146,6 +190,16 @@ async def test_a_profile_outlives_what_another_malloc_fails_by(
     assert result.profile.counters
     assert result.profile.counters.other_malloc is None
     assert [n for n in result.profile.notes if "another malloc was not compared: it ended" in n]
+
+
+@pytest.mark.parametrize(
+    "told", [{"high": 0.0}, {"high": 1e-320}, {"low": -1.0}, {"times": 0.0}, {"times": 1e300}]
+)
+def test_times_that_no_comparison_has_are_refused(told: dict[str, float]) -> None:
+    """Advice divides by them."""
+    (name,) = told
+    with pytest.raises(ValidationError, match=name):
+        OtherMalloc.model_validate({**OTHER.model_dump(), **told})
 
 
 def test_what_was_counted_once_in_earlier_profiles_is_left_out() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from controller.contracts.base import Scalar
@@ -54,6 +56,15 @@ def test_best_comes_first_and_the_verdict_says_by_how_much() -> None:
     assert best.vs_best is None
     assert second.vs_best
     assert (second.vs_best.value, second.vs_best.interval) == (0.5, (0.5, 0.5))
+
+
+def test_stacks_that_recipes_name_are_those_of_the_sweep() -> None:
+    data = SweepExample().data([])
+    recipes = {"a": {"stack": "torch"}, "b": {"stack": "ipex"}, "c": {"stack": "torch"}}
+    sweep = data.record.sweep.model_copy(update={"stack": (), "recipes": recipes})
+    record = data.record.model_copy(update={"sweep": sweep})
+    facts = dict(sweep_view(replace(data, record=record), catalog(), MADE).facts)
+    assert facts["Stacks"] == "torch, ipex"
 
 
 def test_more_is_better_where_the_metric_says_so() -> None:

@@ -128,6 +128,7 @@ def test_a_second_up_forgets_neither_prometheus_nor_the_api(farm: Farm) -> None:
     bring_up(farm.home, first)
     bring_up(farm.home, PLAIN)
     assert wanted(farm.home) == first
+    assert farm.beside == ["Prometheus", API]  # those that run are the supervisor's matter
     other = ApiBeside("10.0.0.1", 9443)
     bring_up(farm.home, replace(PLAIN, api=other))
     assert wanted(farm.home) == replace(first, api=other)

@@ -126,6 +126,21 @@ def test_a_home_that_may_not_be_entered_is_one_line(
 
 
 @needs_other_user
+@pytest.mark.parametrize("call", [("up",), ("up", "--api", "127.0.0.1:1"), ("demo",)])
+def test_no_farm_is_started_in_a_home_that_may_not_be_entered(
+    theirs: Path, tmp_path: Path, call: tuple[str, ...]
+) -> None:
+    (tmp_path / "file").write_text("")
+    outcome_of(tmp_path / "file", *call)  # they can't import what it needs
+    os.chown(theirs, 0, 0)
+    _, complained, status = call_as_other_user(lambda: outcome_of(theirs, *call))
+    assert status == 2, complained
+    assert complained.startswith("benchfarm: cannot ")
+    assert complained.count("\n") == 1
+    assert str(theirs) in complained
+
+
+@needs_other_user
 def test_doctor_looks_at_all_else_in_a_home_that_may_not_be_entered(
     theirs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

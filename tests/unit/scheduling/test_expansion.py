@@ -118,7 +118,7 @@ def test_where_every_recipe_names_its_stack_the_sweep_needs_none() -> None:
 def test_a_sweep_or_each_of_its_recipes_names_a_stack(recipes: dict[str, object]) -> None:
     error = complaint(stack=[], recipes=recipes)
     assert error.seen == "key stack: it is missing"
-    assert error.remedy == "Name a stack, also in every recipe instead, or give paired."
+    assert error.remedy == "Add key stack, name a stack in every recipe, or add key paired."
 
 
 def test_a_recipe_that_names_no_stack_there_is() -> None:
