@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from hypothesis import strategies as st
+
 from controller.contracts.base import Scalar
 from controller.contracts.profile import ProfileOrigin, ProfileSummary
 from controller.profiles.model import KernelRow, Place, PrimitiveRow, Profile
@@ -69,6 +71,11 @@ def step() -> Rows:
     rows.append(kernel("aten::mm", 0.06, module=HEAD))
     rows.append(kernel("aten::add_", 0.04, phase="optimizer", calls=2.0))
     return rows
+
+
+def up_to(most: float) -> st.SearchStrategy[float]:
+    """Return numbers of which products, too, may stand in a profile: see `LEAST` there."""
+    return st.just(0.0) | st.floats(1e-40, most)
 
 
 def profile(

@@ -25,7 +25,7 @@ from controller.profiles.advising.units import LEFT_TO_ONEDNN
 from controller.profiles.model import KernelRow, Place, PrimitiveRow, Profile
 from controller.profiles.parts import parts_of
 from controller.reports.advice_lines import advice_lines
-from tests.support.planted_profile import Rows, convolution, kernel, primitive, profile
+from tests.support.planted_profile import Rows, convolution, kernel, primitive, profile, up_to
 
 PLAIN = '["float", "float", "Scalar"]'
 Facts = Mapping[str, Scalar | tuple[Scalar, ...] | None]
@@ -1251,12 +1251,7 @@ def drawn() -> st.SearchStrategy[Rows]:
     rows: Sequence[KernelRow | PrimitiveRow] = [
         row for case, _, _ in FAULTS.values() for row in case.rows
     ]
-    return st.lists(st.builds(_as_long, st.sampled_from(rows), _up_to(100)), max_size=15)
-
-
-def _up_to(most: float) -> st.SearchStrategy[float]:
-    """Return numbers of which products, too, may stand in a profile: see `LEAST` there."""
-    return st.just(0.0) | st.floats(1e-50, most)
+    return st.lists(st.builds(_as_long, st.sampled_from(rows), up_to(100)), max_size=15)
 
 
 def _as_long(row: KernelRow | PrimitiveRow, factor: float) -> KernelRow | PrimitiveRow:
@@ -1272,7 +1267,7 @@ FAULTY_KNOBS = {name: of for case, _, _ in FAULTS.values() for name, of in case.
     drawn(),
     st.sets(st.sampled_from(sorted(FAULTY_KNOBS))),
     st.integers(1, 4),
-    st.one_of(st.none(), _up_to(10)),
+    st.one_of(st.none(), up_to(10)),
     st.floats(0.1, 2.0),
     st.sampled_from([None, PEAKS, EMULATED]),
 )

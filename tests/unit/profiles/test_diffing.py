@@ -27,6 +27,7 @@ from tests.support.planted_profile import (
     primitive,
     profile,
     step,
+    up_to,
 )
 
 
@@ -339,7 +340,7 @@ def test_sums_over_threads_are_called_so(threads: tuple[int, int], told: str | N
 def some_rows() -> st.SearchStrategy[Rows]:
     """Return rows of few places and kinds, so that many of two draws meet."""
     phases, modules = st.sampled_from(["forward", "backward"]), st.sampled_from(["", "a", "b"])
-    seconds, calls = st.floats(0, 10), st.floats(0, 9)
+    seconds, calls = up_to(10), up_to(9)
     ops = st.sampled_from(["aten::conv2d", "aten::mm", ""])
     made = st.builds(
         lambda op, s, **told: kernel(op, s, **told), ops, seconds, phase=phases, module=modules

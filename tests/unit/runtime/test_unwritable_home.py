@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from agents import host_facts as of_agents
 from agents.host_facts import agents_facts
 from controller.cli.results_submission import _new_folder as new_folder
 from controller.contracts.catalog import user_tasks
@@ -24,7 +23,12 @@ from controller.runtime.lifetime import SUPERVISOR, bring_down
 from models.images.folder import data_folder
 from models.mobile.store import models_folder
 from tests.support.command_line import outcome_of
-from tests.support.other_user import OTHER_UID, call_as_other_user, needs_other_user
+from tests.support.other_user import (
+    OTHER_UID,
+    call_as_other_user,
+    call_without_override,
+    needs_other_user,
+)
 from tests.support.processes import idle_process
 
 CLUSTER = Cluster(
@@ -108,16 +112,12 @@ def test_a_token_that_cannot_be_kept_is_one_line(theirs: Path) -> None:
         ("down",),
     ],
 )
-def test_a_home_that_may_not_be_entered_is_one_line(
-    theirs: Path, tmp_path: Path, call: tuple[str, ...]
-) -> None:
+def test_a_home_that_may_not_be_entered_is_one_line(theirs: Path, call: tuple[str, ...]) -> None:
     sweep = theirs.with_name("sweep.yaml")
     sweep.write_text("{name: s, workload: resnet18, stack: torch, scenario: training}")
     sweep.chmod(0o644)
     call = (*(str(sweep) if word == "SWEEP" else word for word in call),)
-    outcome_of(tmp_path, *call)  # they can't import what it needs
-    os.chown(theirs, 0, 0)
-    said, complained, status = call_as_other_user(lambda: outcome_of(theirs, *call))
+    said, complained, status = call_without_override(lambda: outcome_of(theirs, *call))
     assert (said, status) == ("", 2), complained
     assert complained.startswith("benchfarm: cannot ")
     assert complained.count("\n") == 1
@@ -142,14 +142,11 @@ def test_no_farm_is_started_in_a_home_that_may_not_be_entered(
 
 @needs_other_user
 def test_doctor_looks_at_all_else_in_a_home_that_may_not_be_entered(
-    theirs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    theirs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = Home(theirs)
-    monkeypatch.setattr(of_agents, "details_of", lambda *_: None)  # they can't start our Python
-    agents_facts(tmp_path)  # they can't import what it needs
-    os.chown(theirs, 1, 1)
     monkeypatch.setenv("BENCHFARM_HOME", str(theirs))
-    found = call_as_other_user(lambda: checks(host_facts(home), agents_facts(theirs)))
+    found = call_without_override(lambda: checks(host_facts(home), agents_facts(theirs)))
     seen = {check.what: check for check in found}
     assert {"home", "disk", "clock", "adb", "compiler", "locks", "stack litert"} <= seen.keys()
     assert "belongs to another user" in seen["home"].seen
