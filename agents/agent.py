@@ -177,6 +177,7 @@ class HostAgent:
         for report in self._outbox.pending():
             await self._hand_in(report)
         sending = asyncio.create_task(self._artefacts.go_on())
+        sending.add_done_callback(_say_why_ended)
         try:
             while not await self._converse():
                 pass
@@ -426,6 +427,13 @@ class HostAgent:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _say_why_ended(sending: asyncio.Task[None]) -> None:
+    """Log why no artefacts are sent any more; that has no end of its own."""
+    if not sending.cancelled() and (error := sending.exception()):
+        said = "artefacts stay on this host until the agent is started again"
+        log.error("%s: %r", said, error, exc_info=error)
 
 
 def _unreported(error: ControllerFailed) -> Failure:

@@ -120,17 +120,22 @@ class ArtefactSender:
     async def _send_attempt(self, ref: AttemptRef) -> bool:
         """Send the files of an attempt; return whether nothing more has to be sent of it."""
         try:
-            sent = await self._send_files(ref)
-        except UnknownAttempt as refusal:
-            log.error("artefacts of run %s stay on this host: %s", ref.run_id, refusal)
-            sent = True
+            if not await self._send_if_known(ref):
+                return False
+            self._runs.queue.drop(ref)
         except Exception:
             log.exception("artefacts of run %s could not be sent now", ref.run_id)
             return False
-        if sent:
-            self._runs.queue.drop(ref)
-            self._damaged.pop(ref, None)
-        return sent
+        self._damaged.pop(ref, None)
+        return True
+
+    async def _send_if_known(self, ref: AttemptRef) -> bool:
+        """Send the files of an attempt that the head knows; return whether none is left."""
+        try:
+            return await self._send_files(ref)
+        except UnknownAttempt as refusal:
+            log.error("artefacts of run %s stay on this host: %s", ref.run_id, refusal)
+            return True
 
     async def _send_files(self, ref: AttemptRef) -> bool:
         """Announce all files of an attempt, then send them; return whether none is left."""

@@ -21,6 +21,7 @@ _MEASURED: TypeAdapter[list[MeasuredPeaks]] = TypeAdapter(list[MeasuredPeaks])
 _SETTINGS: Final = ("cores", "threads", "numa")
 """Launch settings that decide how much of a machine is used."""
 _CPU: Final = "cpu_model"
+_QUOTA: Final = "cpu_quota"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,4 +49,6 @@ class KeptPeaks:
         settings = {name: spec.job.knobs.get(name) for name in _SETTINGS}
         # Those whom these files are one file for hold the same cores' locks: none writes beside it.
         host = {"host_cores": sorted(spec.device.host_cores), _CPU: spec.device.facts.get(_CPU)}
-        return self.folder / f"machine-{digest({**settings, **host})}.json"
+        # Only where there is one: files of machines without keep their names.
+        limited = {_QUOTA: quota} if (quota := spec.device.facts.get(_QUOTA)) is not None else {}
+        return self.folder / f"machine-{digest({**settings, **host, **limited})}.json"

@@ -202,7 +202,8 @@ class ProfiledRunner:
         """
         if not again and (peaks := self.known_peaks(spec)):
             return PeaksFound(peaks)
-        before = read_conditions()
+        cores = spec.device.host_cores
+        before = read_conditions(cores)
         done = await self._watch(spec, "peaks", lambda _: None)
         if done.validity is not Validity.VALID:
             refused = f"the measurement was {done.validity}: {'; '.join(done.reasons)}"
@@ -212,7 +213,7 @@ class ProfiledRunner:
             stack=spec.job.stack,
             date=date_of(self.now()),
             knobs={name: spec.job.knobs[name] for name in _LAUNCH if name in spec.job.knobs},
-            conditions={**environment_of(before, read_conditions()), **done.environment},
+            conditions={**environment_of(before, read_conditions(cores)), **done.environment},
         )
         self.kept.add(spec, measured)
         return PeaksFound(peaks_of(self.kept.of(spec)))

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import PurePosixPath
+from typing import Final
 
 from agents.attempts.worker_protocol import MessageReader
 from agents.host.exit_reason import WorkerExit, outcome_of
@@ -25,6 +26,8 @@ from controller.contracts.result import Blame, Failure, Result
 from controller.contracts.wire import Progress
 
 log = logging.getLogger(__name__)
+_GARBAGE: Final = frozenset({str(FaultKind.PROTOCOL), "no_result"})
+"""Kinds of failures of a program that says what is no message, or no outcome."""
 PREPARE_S = 20.0
 """Deadline in seconds for the short commands around a run."""
 
@@ -47,8 +50,15 @@ async def run_runner(
     ended = await remote.stream(["sh", str(bundle / "run"), str(spec)], left_s, reader.take)
     outcome = not_started(ended, reader) or outcome_of(_exit(ended, reader, deadline_s))
     if isinstance(outcome, Failure):
-        raise WorkerFault(outcome)
+        raise WorkerFault(_blamed(outcome, ended))
     return outcome
+
+
+def _blamed(failure: Failure, ended: Ended) -> Failure:
+    """Return a failure with blame device if another machine answers as no runner does."""
+    if ended.beside is not None or failure.kind not in _GARBAGE:
+        return failure
+    return failure.model_copy(update={"blame": Blame.DEVICE})
 
 
 async def write_spec(remote: Remote, path: PurePosixPath, told: Mapping[str, object]) -> None:

@@ -26,7 +26,6 @@ def torch_environment() -> Environment:
     onednn, isa = onednn_said(_call_onednn)
     loaded = _loaded_libraries()
     kernels = capabilities()
-    allocators = [Path(path).name for path in loaded if _ALLOCATORS.search(path)]
     return {
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -38,13 +37,19 @@ def torch_environment() -> Environment:
         "interop_threads": torch.get_num_interop_threads(),
         "affinity": tuple(sorted(os.sched_getaffinity(0))),
         "numa_policy": _numa_policy(),
-        "malloc": allocators[0] if allocators else " ".join(platform.libc_ver()),
+        "malloc": preloaded_malloc() or " ".join(platform.libc_ver()),
         "openmp": tuple(sorted({Path(path).name for path in loaded if _OPENMP.search(path)})),
         "settings": tuple(f"{k}={v}" for k, v in sorted(os.environ.items()) if _is_setting(k)),
         "huge_page_bytes": _huge_page_bytes(),
         "kernels": kernels.variant,
         "kernels_reason": kernels.reason,
     }
+
+
+def preloaded_malloc() -> str | None:
+    """Return the file name of the malloc that takes the place of the C library's; None: its own."""
+    found = (Path(path).name for path in _loaded_libraries() if _ALLOCATORS.search(path))
+    return next(found, None)
 
 
 def onednn_said(call: Callable[[], None]) -> tuple[str | None, str | None]:

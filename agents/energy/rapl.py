@@ -36,6 +36,8 @@ _MOST_UW: Final = 2e9
 _UPDATED_S: Final = 0.002
 """Update interval of RAPL's counters (Intel SDM, volume 3, 16.10)."""
 _UJ: Final = 1e-6
+_SUSPENDED_S: Final = 0.1
+"""Longest suspension between readings that counts as none: the clocks are not read at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Domain:
     """Value in µJ after which it wraps around to 0."""
 
     def read(self) -> int:
-        """Return the count in µJ; raises OSError."""
+        """Return the count in µJ; raises OSError or ValueError."""
         return int((self.path / "energy_uj").read_text())
 
 
@@ -68,62 +70,110 @@ def _domain(path: Path) -> Domain | None:
     return domain
 
 
+def host_suspended() -> float:
+    """Return for how many seconds this host has been suspended since boot.
+
+    At most: a reading during which this process had to wait is made again.
+    """
+    while True:
+        before = time.clock_gettime(time.CLOCK_MONOTONIC)
+        since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
+        if time.clock_gettime(time.CLOCK_MONOTONIC) - before < _SUSPENDED_S / 10:
+            return since_boot - before
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A reading of all counters."""
+
+    at_s: float
+    suspended_s: float
+    counts: tuple[int, ...]
+
+
 class EnergyMeter:
     """The energy of timed sections.
 
     A busy package's counter wraps around after some minutes; call `look` in between in longer
-    sections.
+    sections. Counters go on while the machine is suspended, but not the clock that steps are timed
+    by. What can't be read any more makes the energy unknown, and fails nothing.
     """
 
     def __init__(
-        self, domains: tuple[Domain, ...], clock: Callable[[], float] = time.monotonic
+        self,
+        domains: tuple[Domain, ...],
+        clock: Callable[[], float] = time.monotonic,
+        suspended: Callable[[], float] = host_suspended,
     ) -> None:
-        self._domains, self._clock = domains, clock
-        self._looks: list[tuple[float, list[int]]] = []
-        """Time and counts of the last reading; empty while the meter doesn't run."""
-        self._joules = self._seconds = 0.0
+        self._domains, self._clock, self._suspended = domains, clock, suspended
+        self._last: _Look | None = None
+        """The last reading; None while the meter doesn't run."""
+        self._joules = [0.0] * len(domains)
+        self._seconds = 0.0
         self._unknown: EnergyUnknownError | None = None
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Count during this context; may be entered repeatedly."""
-        self._looks = [self._read()]
+        self._last = self._read()
         try:
             yield
             self.look()
         finally:
-            self._looks = []
+            self._last = None
 
     def look(self) -> None:
         """Add the energy since the last reading, if the meter runs; takes microseconds."""
-        if not self._looks:
+        if self._last is None:
             return
-        before, now = self._looks[-1], self._read()
-        self._looks = [now]
-        self._seconds += now[0] - before[0]
-        for domain, *read in zip(self._domains, before[1], now[1], strict=True):
-            looks = list(zip((before[0], now[0]), read, strict=True))
+        before, now = self._last, self._read()
+        if now is None:
+            return
+        self._last = now
+        self._seconds += now.at_s - before.at_s
+        if now.suspended_s - before.suspended_s > _SUSPENDED_S:
+            self._give_up("the machine was suspended")
+        for place, domain in enumerate(self._domains):
+            looks = [(look.at_s, look.counts[place]) for look in (before, now)]
             try:
-                self._joules += unwrapped(looks, domain.range_uj, _MOST_UW)[-1][1] * _UJ
+                self._joules[place] += unwrapped(looks, domain.range_uj, _MOST_UW)[-1][1] * _UJ
             except EnergyUnknownError as unknown:
-                self._unknown = self._unknown or EnergyUnknownError(f"{domain.name}: {unknown}")
+                self._give_up(f"{domain.name}: {unknown}")
 
     @property
     def used(self) -> Used:
         """The energy while the meter ran; raises EnergyUnknownError."""
         if not self._domains:
             raise EnergyUnknownError("the kernel lets no counter of energy be read")
-        if not self._seconds:
-            raise EnergyUnknownError("not measured")
         if self._unknown:
             raise self._unknown
-        uncertainty = self._joules * min(1.0, _UPDATED_S / self._seconds)
-        joules = sure_enough(Joules(self._joules, uncertainty), self._seconds)
+        if not self._seconds:
+            raise EnergyUnknownError("not measured")
+        for domain, joules in zip(self._domains, self._joules, strict=True):
+            if not joules:
+                raise EnergyUnknownError(f"{domain.name}: its counter stood still")
+        total = sum(self._joules)
+        uncertainty = total * min(1.0, _UPDATED_S / self._seconds)
+        used = sure_enough(Joules(total, uncertainty), self._seconds)
         source = f"rapl: {' '.join(domain.name for domain in self._domains)}"
-        return Used(joules, self._seconds, source)
+        return Used(used, self._seconds, source)
 
-    def _read(self) -> tuple[float, list[int]]:
-        return self._clock(), [domain.read() for domain in self._domains]
+    def _read(self) -> _Look | None:
+        """Return a reading; None, and the energy is unknown, if a counter can't be read."""
+        at_s, suspended_s = self._clock(), self._suspended()
+        counts: list[int] = []
+        for domain in self._domains:
+            try:
+                counts.append(domain.read())
+            except (OSError, ValueError) as error:
+                why = error.strerror if isinstance(error, OSError) else error
+                self._give_up(f"{domain.name}: its counter can no longer be read: {why}")
+                return None
+        return _Look(at_s, suspended_s, tuple(counts))
+
+    def _give_up(self, why: str) -> None:
+        """Leave the energy unknown, for the first reason of all."""
+        self._unknown = self._unknown or EnergyUnknownError(why)
 
 
 def rested(domains: tuple[Domain, ...], seconds: float) -> EnergyMeter:

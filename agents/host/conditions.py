@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
+from agents.host.strain import CPUS, SYS
 from controller.contracts.base import Scalar
 from controller.contracts.result import Environment
-
-_CPUFREQ = Path("/sys/devices/system/cpu/cpu0/cpufreq")
+from controller.platform.control_groups import number_in, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +26,26 @@ class Conditions:
     """CPU seconds taken by the hypervisor for others since boot."""
     total_s: float
     governor: str | None
+    """The governors of the cores that are measured, each once."""
     frequency_khz: int | None
+    """The highest clock frequency of these cores."""
 
 
-def read_conditions() -> Conditions:
-    """Read the host's conditions now."""
+def read_conditions(cores: Iterable[int], sys: Path = SYS) -> Conditions:
+    """Read the host's conditions now; cores: those that are measured."""
     times = psutil.cpu_times()
     steal = getattr(times, "steal", 0.0)
     total = sum(times[:8])
-    governor, frequency = _read(_CPUFREQ / "scaling_governor"), _read(_CPUFREQ / "scaling_cur_freq")
+    clocks = [sys / CPUS / f"cpu{core}/cpufreq" for core in cores]
+    governors = {text_of(clock / "scaling_governor").strip() for clock in clocks}
+    frequencies = (number_in(clock / "scaling_cur_freq") for clock in clocks)
     return Conditions(
         load_1min=os.getloadavg()[0],
         busy_s=total - times.idle - getattr(times, "iowait", 0.0),
         steal_s=steal,
         total_s=total,
-        governor=governor,
-        frequency_khz=int(frequency) if frequency else None,
+        governor=" ".join(sorted(governors)).strip() or None,
+        frequency_khz=max(filter(None, frequencies), default=None),
     )
 
 
@@ -66,10 +71,3 @@ def environment_of(before: Conditions, after: Conditions) -> Environment:
 
 def _share(part: float, whole: float) -> float | None:
     return round(part / whole, 4) if whole > 0 else None
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text().strip() or None
-    except OSError:
-        return None

@@ -1,8 +1,8 @@
 """How much this process and others used the cores during timed sections.
 
-What the kernel says of the cores this process may use (/proc/stat) less what the process has used
-itself; beside it the machine's strain. The standard library only, since runners on devices have it,
-too.
+What the kernel says of the cores this process may use and of their siblings (/proc/stat) less what
+the process has used itself; beside it the machine's strain. The standard library only, since
+runners on devices have it, too.
 """
 
 from __future__ import annotations
@@ -11,12 +11,24 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Final
 
-from agents.host.strain import NO_STRAIN, PROC, Strain, between, own_cores, read_strain
+from agents.host.cpu_lists import parse_cpus
+from agents.host.strain import (
+    CPUS,
+    NO_STRAIN,
+    PROC,
+    SYS,
+    Strain,
+    between,
+    own_cores,
+    read_strain,
+)
+from controller.platform.control_groups import text_of
 
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _BUSY: Final = (0, 1, 2, 5, 6)
@@ -31,7 +43,8 @@ class CpuTimes:
     elapsed_s: float = 0.0
     cores: int = 0
     busy_s: float = 0.0
-    """CPU time used by all processes; NaN: /proc/stat could not be read."""
+    """CPU time used by all processes, on the cores' siblings as well, since both share a core; NaN:
+    /proc/stat could not be read."""
     steal_s: float = 0.0
     """CPU time that the hypervisor gave to others; NaN as well."""
     own_s: float = 0.0
@@ -113,11 +126,12 @@ def _read(own_s: Callable[[], float] | None) -> CpuTimes:
     return replace(now, own_s=own_s()) if own_s else now
 
 
-def read_cpu_times(stat: Path = PROC / "stat") -> CpuTimes:
+def read_cpu_times(stat: Path = PROC / "stat", sys: Path = SYS) -> CpuTimes:
     """Read the CPU times now; those of /proc/stat are NaN if it can't be read or is damaged."""
     cores = own_cores()
+    siblings = siblings_of(cores, sys)
     try:
-        busy, steal = cpu_ticks(stat.read_text(), cores)
+        busy, steal = cpu_ticks(stat.read_text(), cores, siblings)
     except (OSError, ValueError):
         busy = steal = math.nan
     return CpuTimes(
@@ -129,12 +143,29 @@ def read_cpu_times(stat: Path = PROC / "stat") -> CpuTimes:
     )
 
 
-def cpu_ticks(stat: str, cores: frozenset[int]) -> tuple[float, float]:
-    """Return used and stolen ticks of some cores, from /proc/stat; raises ValueError."""
+@cache
+def siblings_of(cores: frozenset[int], sys: Path = SYS) -> frozenset[int]:
+    """Return the other logical CPUs of the same physical cores, as far as the kernel tells them."""
+    found: set[int] = set()
+    for core in cores:
+        with suppress(ValueError):  # what a missing file says is no list, either
+            siblings = sys / CPUS / f"cpu{core}/topology/thread_siblings_list"
+            found |= parse_cpus(text_of(siblings))
+    return frozenset(found) - cores
+
+
+def cpu_ticks(
+    stat: str, cores: frozenset[int], siblings: frozenset[int] = frozenset()
+) -> tuple[float, float]:
+    """Return used and stolen ticks of some cores, from /proc/stat; raises ValueError.
+
+    siblings: CPUs of which the used ticks count, too, if they are in /proc/stat.
+    """
     lines = [line.split() for line in stat.splitlines() if line.startswith("cpu")]
     ticks = {name: [int(field) for field in fields] for name, *fields in lines}
     wanted = [ticks.get(f"cpu{core}", []) for core in cores]
-    if any(len(columns) <= _STEAL for columns in wanted):
+    beside = [ticks[name] for core in siblings if (name := f"cpu{core}") in ticks]
+    if any(len(columns) <= _STEAL for columns in (*wanted, *beside)):
         raise ValueError("/proc/stat does not have all cores, or not all of their times")
-    busy = sum(columns[column] for columns in wanted for column in _BUSY)
+    busy = sum(columns[column] for columns in (*wanted, *beside) for column in _BUSY)
     return busy, sum(columns[_STEAL] for columns in wanted)

@@ -65,8 +65,8 @@ def _of_the_cores(
     others = timed.busy_s - timed.own_s > limits.most_other_cores * timed.known_s + unknown_s
     if (timed.other_cores or 0.0) > limits.most_other_cores and others:
         yield (
-            f"other processes kept {timed.other_cores:.2f} of {timed.cores} cores busy while it "
-            f"was timed ({timed.busy_s - timed.own_s:.2f} CPU s in {timed.known_s:.2f} s); "
+            f"other processes kept {_cores_of_others(timed)} busy while it was timed ("
+            f"{timed.busy_s - timed.own_s:.2f} CPU s in {timed.known_s:.2f} s); "
             f"policy {name} allows {limits.most_other_cores:g}"
         )
     stolen = timed.steal_s > limits.most_steal_share * timed.known_s * timed.cores + unknown_s
@@ -75,6 +75,13 @@ def _of_the_cores(
             f"the hypervisor took {timed.steal_share:.1%} of the cores' time while it was timed; "
             f"policy {name} allows {limits.most_steal_share:.0%}"
         )
+
+
+def _cores_of_others(timed: CpuTimes) -> str:
+    others = timed.other_cores or 0.0
+    if others <= timed.cores:
+        return f"{others:.2f} of {timed.cores} cores"
+    return f"{others:.2f} cores, siblings of the {timed.cores} timed ones among them,"
 
 
 def _of_the_strain(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import uuid
+from collections.abc import Collection
 from pathlib import Path
 
 import psutil
 
 from agents.host.cpu import cpu_flags, read_cpuinfo, read_instruction_sets
+from agents.host.cpu_lists import format_ranges
 from controller.contracts.base import digest
 from controller.contracts.device import HOST_PREFIX, PLUGINS, Device, DeviceKind, Fact
 from controller.contracts.plugins import installed_plugins
@@ -71,6 +73,7 @@ def host_facts() -> dict[str, Fact]:
         "cores": psutil.cpu_count(logical=False) or psutil.cpu_count() or 1,
         "logical_cpus": psutil.cpu_count() or 1,
         "cpu_quota": cpu_quota(),
+        "cpuset": cpuset(os.sched_getaffinity(0), psutil.cpu_count() or 1),
         "sockets": _sockets(),
         "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or 1,
         "memory_bytes": psutil.virtual_memory().total,
@@ -80,6 +83,11 @@ def host_facts() -> dict[str, Fact]:
         PLUGINS: tuple(one.plugin.recorded for one in installed_plugins()[0]) or None,
     }
     return {name: value for name, value in facts.items() if value is not None}
+
+
+def cpuset(usable: Collection[int], online: int) -> str | None:
+    """Return the CPUs that this process may use; None if these are all that are online."""
+    return format_ranges(usable) if len(usable) < online else None
 
 
 def _sockets() -> int:

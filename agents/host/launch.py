@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from agents.host.compiler import inductor_environ
+from agents.host.cpu_lists import format_cpus, parse_cpus
 from agents.host.rank_placement import CannotPlace, place_ranks
-from agents.host.tools import HUGE_PAGES, LIBRARIES, HostTools, format_cpus, parse_cpus
+from agents.host.tools import HUGE_PAGES, LIBRARIES, HostTools
 from controller.contracts.base import Scalar
 from controller.contracts.device import Device
 from controller.contracts.errors import WorkerFault

@@ -22,7 +22,7 @@ from controller.platform.cpu_quota import quota_throttled_us
 Value = TypeVar("Value", int, float)
 PROC: Final = Path("/proc")
 SYS: Final = Path("/sys")
-_CPU: Final = "devices/system/cpu"
+CPUS: Final = "devices/system/cpu"
 _SENSORS: Final = ("class/thermal/thermal_zone*/temp", "class/hwmon/hwmon*/temp*_input")
 MILLICELSIUS: Final = range(-50_000, 150_000)
 """What is taken for a temperature; sensors without one say numbers far outside."""
@@ -142,7 +142,7 @@ def _passed_s(start_us: int | None, end_us: int | None) -> float | None:
 
 def read_strain(proc: Path = PROC, sys: Path = SYS) -> Reading:
     """Read what the kernel says now of the cores that this process may use; raises nothing."""
-    cores = [sys / _CPU / f"cpu{core}" for core in sorted(own_cores())]
+    cores = [sys / CPUS / f"cpu{core}" for core in sorted(own_cores())]
     counters = [
         core / "thermal_throttle" / f"{part}_throttle_count"
         for core in cores

@@ -10,18 +10,16 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 from agents.host.compiler import compiler
 from agents.host.cpu import read_instruction_sets
+from agents.host.cpu_lists import parse_cpus
 from controller.platform.cpu_quota import cpu_quota
 from controller.platform.user_cache import user_cache
 
 SYSTEM = Path("/sys/devices/system")
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-MOST_CPUS = 65536
-"""More than any kernel supports; bounds the memory for a list written by a user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,29 +119,8 @@ def read_huge_pages(path: Path = HUGE_PAGES) -> str | None:
     return found.group(1) if found else None
 
 
-def parse_cpus(text: str) -> frozenset[int]:
-    """Parse a list of CPUs such as `0-3,8`; raises ValueError, also beyond MOST_CPUS."""
-    spans = [_span(part) for part in text.strip().split(",")]
-    if sum(map(len, spans)) > MOST_CPUS:
-        raise ValueError(f"more than {MOST_CPUS} CPUs")
-    return frozenset(chain.from_iterable(spans))
-
-
-def format_cpus(cpus: Iterable[int]) -> str:
-    """Return CPUs in the format of numactl and taskset."""
-    return ",".join(map(str, sorted(cpus)))
-
-
 def _cpus_of_node(text: str) -> frozenset[int]:
     return parse_cpus(text) if text.strip() else frozenset()
-
-
-def _span(part: str) -> range:
-    first, dash, last = part.partition("-")
-    low, high = int(first), int(last if dash else first)
-    if not 0 <= low <= high < MOST_CPUS:
-        raise ValueError(f"{part!r} is not a range of CPUs")
-    return range(low, high + 1)
 
 
 def _library_folders(environ: Mapping[str, str]) -> list[Path]:

@@ -43,6 +43,16 @@ LATENCIES_BYTES: Final = 128 << 20
 """Largest file of latencies that is read: 16 million samples, 28,000 a second for ten minutes."""
 SAMPLED_BYTES: Final = 32 << 20
 """Largest file of sampled conditions that is read: an hour on a host of 256 cores."""
+PERFORMANCE: Final = frozenset(
+    {
+        *("duration", "throughput", "peak_memory"),
+        *(f"latency_{of}" for of in ("p50", "p90", "p99", "mean", "min", "max")),
+        *("early_stopping_p90", "early_stopping_p99"),
+    }
+)
+"""The metrics that a runner tells of a performance run; all others come from its files."""
+ACCURACY: Final = frozenset({"peak_memory"})
+"""Those that it tells of an accuracy run, which this host scores."""
 _CPU_TIMES = TypeAdapter(CpuTimes)
 
 
@@ -111,8 +121,14 @@ def with_run_rules(spec: WorkerSpec, result: Result) -> Result:
 def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:
     """Add the pulled files as artefacts, and the raw latencies as samples.
 
-    Raises LogUnreadable if a file is none that the runner writes, or doesn't fit its result.
+    Raises LogUnreadable if a file is none that the runner writes, or doesn't fit its result, or if
+    that has a metric that no runner tells: a device's own word is not its accuracy.
     """
+    told = PERFORMANCE if mode == "performance" else ACCURACY
+    if strange := sorted(result.metrics.keys() - told):
+        raise LogUnreadable(f"the runner's result: a metric {strange[0][:80]!a} in mode {mode}")
+    if repeated := sorted(name for name, metric in result.metrics.items() if metric.samples):
+        raise LogUnreadable(f"the runner's result: samples of {repeated[0]}, which has one value")
     artefacts = {f"{mode}_{n}": str(folder / Path(p).name) for n, p in result.artefacts.items()}
     metrics = dict(result.metrics)
     if mode == "performance":

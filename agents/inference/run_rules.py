@@ -171,6 +171,9 @@ def _of_phone(rules: SuiteRules, said: Environment) -> Iterator[str]:
         yield "the phone is rooted"
     if any(said.get(f"selinux_{when}") not in (None, ENFORCING) for when in MOMENTS):
         yield "SELinux does not enforce its rules"
+    for when in MOMENTS:
+        chosen = str(said.get(f"governor_{when}")).split()
+        yield from (f"governor {name} {when} the run" for name in BOOSTS if name in chosen)
 
 
 def _of_samples(said: Environment) -> Iterator[str]:
@@ -198,6 +201,9 @@ def _at(when: str, said: Environment) -> Facts:
 
 ENFORCING: Final = "Enforcing"
 """What `getenforce` says where SELinux does."""
+BOOSTS: Final = ("performance", "userspace")
+"""Governors that somebody has chosen: the suite allows no boost of a phone's performance beyond its
+configuration out of the box."""
 
 
 def _at_least(value: object, least: float) -> bool:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import resource
 import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Final
 
@@ -16,32 +19,67 @@ from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure
 from controller.contracts.wire import HostShare, RankPlace
 
+MEETING_S: Final = 900.0
+"""How long ranks wait for those of other hosts: longer than a host waits for cores that other users
+hold (agents/host/cores.py)."""
+_MET: Final = "all ranks have met"
 _BYTES_PER_KIB: Final = 1024
 
 
-def join(place: RankPlace, share: HostShare | None, deadline_s: float) -> None:
+def join(
+    place: RankPlace, share: HostShare | None, deadline_s: float, meeting_s: float = MEETING_S
+) -> None:
     """Meet the other ranks; returns once all are there. Raises WorkerFault.
+
+    meeting_s: longest wait for other hosts, if it is less than half the deadline. Two farms may
+    hold the cores for which the other one's ranks wait, so that none of them ever come.
 
     Nothing that listens here outlives this process.
     """
+    backend = "gloo"
+    if share is None:
+        store = distributed.FileStore(  # type: ignore[attr-defined]
+            place.meeting_point, place.ranks
+        )
+    else:
+        within_s = min(meeting_s, deadline_s / 2)
+        with _meeting(share, within_s):
+            store = _shared_store(place, share, timedelta(seconds=within_s))
+        backend = _gloo_at(share.hosts[share.index].address)
     limit = timedelta(seconds=deadline_s)
     with exchanging():
-        if share is None:
-            store = distributed.FileStore(  # type: ignore[attr-defined]
-                place.meeting_point, place.ranks
-            )
-        else:
-            store = _shared_store(place, share, limit)
         distributed.init_process_group(
-            "gloo", store=store, rank=place.rank, world_size=place.ranks, timeout=limit
+            backend, store=store, rank=place.rank, world_size=place.ranks, timeout=limit
         )
 
 
+@contextmanager
+def _meeting(share: HostShare, within_s: float) -> Iterator[None]:
+    """Meet the ranks of other hosts in this context; raises WorkerFault if they don't come."""
+    began_s = time.monotonic()
+    try:
+        with exchanging():
+            yield
+    except WorkerFault as fault:
+        if time.monotonic() - began_s < within_s:  # a rank was lost, or this one can't listen
+            raise
+        names = ", ".join(host.name for host in share.hosts)
+        message = (
+            f"the ranks of the hosts {names} did not meet within {within_s:g} s at "
+            f"{share.hosts[0].address}, port {share.port}: a host waits for its cores, or "
+            "the port is closed. Look at `benchfarm device list` for who holds the cores, and "
+            "open all TCP ports between the hosts."
+        )
+        failure = Failure(blame=Blame.HARNESS, kind="rendezvous", message=message)
+        raise WorkerFault(failure) from fault
+
+
 def _shared_store(place: RankPlace, share: HostShare, limit: timedelta) -> Any:  # noqa: ANN401
-    """Return the store at the first host, which its first rank serves at the host's address."""
+    """Return the store at the first host, which its first rank serves at the host's address, when
+    all ranks are there: what follows may take until the deadline."""
     address = share.hosts[0].address
     serves = place.rank == 0
-    return distributed.TCPStore(  # type: ignore[attr-defined]
+    store = distributed.TCPStore(  # type: ignore[attr-defined]
         address,
         share.port,
         place.ranks,
@@ -49,6 +87,27 @@ def _shared_store(place: RankPlace, share: HostShare, limit: timedelta) -> Any: 
         limit,
         master_listen_fd=_listening(address, share.port) if serves else None,
     )
+    if serves:  # it alone has waited for the others
+        store.set(_MET, "")
+    else:
+        store.wait([_MET], limit)
+    return store
+
+
+def _gloo_at(address: str) -> str:
+    """Return the name of a gloo that listens at one address of this host only: by itself it would
+    at the first one of the interface, which other hosts may not reach."""
+    gloo = distributed.ProcessGroupGloo
+
+    def made(store: Any, rank: int, ranks: int, limit: timedelta) -> Any:  # noqa: ANN401
+        options = gloo._Options()  # type: ignore[attr-defined]
+        options._devices = [gloo.create_device(hostname=address)]
+        options._timeout = limit
+        return gloo(store, rank, ranks, options)
+
+    name = "gloo_at_address"
+    distributed.Backend.register_backend(name, made, devices=["cpu"])
+    return name
 
 
 def _listening(address: str, port: int) -> int:

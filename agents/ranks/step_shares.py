@@ -27,12 +27,12 @@ class StepShares:
         if self.untimed:
             self.untimed -= 1
             return
-        slowest_s = max(rank.seconds for rank in ranks)
-        computed_s = [rank.computed_s for rank in ranks]
-        # Whoever came last did not wait.
-        self._exchange_shares.append(min(rank.exchanged_s for rank in ranks) / slowest_s)
-        self._waits.append((max(computed_s) - computed_s[self.rank]) / slowest_s)
-        self._computed_s.append(computed_s)
+        own, slowest_s = ranks[self.rank], max(rank.seconds for rank in ranks)
+        exchange_s = min(rank.exchanged_s for rank in ranks)  # whoever came last did not wait
+        waited_s = (own.exchanged_s - exchange_s) + (slowest_s - own.seconds)
+        self._exchange_shares.append(exchange_s / slowest_s)
+        self._waits.append(waited_s / slowest_s)
+        self._computed_s.append([rank.computed_s for rank in ranks])
 
     @property
     def exchange(self) -> float:
@@ -41,7 +41,8 @@ class StepShares:
 
     @property
     def imbalance(self) -> float:
-        """The share of a step in which the rank waited for the slowest one."""
+        """The share of a step in which the rank waited for the slowest one, for its gradients or
+        for its whole step."""
         return statistics.median(self._waits)
 
     @property

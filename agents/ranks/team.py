@@ -18,6 +18,7 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
+from agents.host.disturbance import CpuWatch, objections
 from agents.host.interfaces import LOOPBACK, interface_of
 from agents.host.launch import LaunchedRank, launched_ranks
 from agents.host.strain import own_cores
@@ -34,6 +35,7 @@ from agents.ranks.protocol import (
 )
 from agents.ranks.step_shares import StepShares
 from controller.contracts.errors import WorkerFault
+from controller.contracts.policy import load_policy
 from controller.contracts.result import Blame, Environment, Failure, Measurement
 from controller.contracts.units import Unit
 from controller.contracts.wire import HostShare, RankPlace, StepOrder, WorkerSpec
@@ -101,12 +103,15 @@ class Team:
         spec: WorkerSpec,
         command: Sequence[str] | None = None,
         cause_s: float = CAUSE_S,
+        watch: CpuWatch | None = None,
     ) -> None:
         """Place the ranks; raises WorkerFault if they can't be.
 
-        command: of a rank; this process's own by default. cause_s: see CAUSE_S.
+        command: of a rank; this process's own by default. cause_s: see CAUSE_S. watch: of the steps
+        after the timed ones; a new one by default.
         """
         self._cause_s, self._share = cause_s, spec.job.share
+        self._watch = watch or CpuWatch()
         self._spec, self.batch_size = spec, 0
         self._command = command or this_program()
         tools = read_host_tools(Path(sys.prefix))
@@ -170,10 +175,13 @@ class Team:
 
     def environment(self) -> Environment:
         """See Stepping.environment: of the first rank, and of all; ends the ranks."""
-        ends = [said for said in self._told(_END) if isinstance(said, RankEnd)]
+        with self._watch.timing(self.cpu_s):  # until `_close`, which ends the ranks' clocks
+            ends = [said for said in self._told(_END) if isinstance(said, RankEnd)]
         self._close()
-        pairs = zip(ends[0].alone_s, ends[0].together_s, strict=True)
-        self._slowed = tuple(alone_s / together_s for alone_s, together_s in pairs)
+        # The result is judged by its timed steps alone: steps that others slowed have no figure.
+        if not objections(self._watch.timed, load_policy(str(self._spec.job.knobs["policy"]))):
+            pairs = zip(ends[0].alone_s, ends[0].together_s, strict=True)
+            self._slowed = tuple(alone_s / together_s for alone_s, together_s in pairs)
         return {
             **ends[0].environment,
             "affinity": tuple(sorted(core for place in self._places for core in place.cores)),

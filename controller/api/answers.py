@@ -40,7 +40,7 @@ class Page(Contract, Generic[Item]):
     next: str | None = None
     """The parameter `cursor` of the page that follows; null on the last page."""
     left_out: int = 0
-    """Items of this page that are damaged, and so left out."""
+    """Items of this page that are damaged, and so left out; the last page of sweeps counts all."""
 
 
 class SweepPage(Page[SweepRecord]):

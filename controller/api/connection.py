@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -92,15 +92,24 @@ class Words:
         """Return the answer to one request."""
         return self.parsed(kind, (yield ask))
 
-    def every(self, kind: type[Page[Item]], path: str, params: Params) -> Steps[list[Item]]:
-        """Return the items of all pages of a list."""
+    def every(
+        self,
+        kind: type[Page[Item]],
+        path: str,
+        params: Params,
+        tell: Callable[[int], None] = lambda _: None,
+    ) -> Steps[list[Item]]:
+        """Return the items of all pages of a list; tell: told how many are damaged there."""
         found: list[Item] = []
+        left_out = 0
         cursor: str | None = None
         while True:
             asked = {"limit": str(MOST_ITEMS), **params, **({"cursor": cursor} if cursor else {})}
             page = self.parsed(kind, (yield Ask("GET", path, asked)))
             found += page.items
+            left_out += page.left_out
             if page.next is None:
+                tell(left_out)
                 return found
             cursor = page.next
 

@@ -32,7 +32,7 @@ def result_export(farm: Reading, asked: ResultsQuery, at_once: int = READ_AT_ONC
     Late results are among the others, in the order of storing.
     """
     wanted, newest = asked.kept(), asked.newest
-    total = farm.store.selected_results(wanted, 1)[1]
+    total = farm.store.stored_outcomes("result", wanted)
     if asked.format == "parquet" and newest is None:
         pieces = _parquet(_begun(farm.store.flat_batches(wanted)), asked)
         return Export(MEDIA_TYPES["parquet"], pieces, total)
@@ -58,7 +58,7 @@ def failure_lines(farm: Reading, asked: FailuresQuery, at_once: int = READ_AT_ON
         page = farm.store.failure_page(wanted, request)
         return page.failures, page.last
 
-    total = farm.store.selected_failures(wanted, 1)[1]
+    total = farm.store.stored_outcomes("failure", wanted)
     batches = _begun(_batches(farm, "failure", wanted, asked.newest, part, at_once))
     return Export(MEDIA_TYPES["jsonl"], map(lines_of, batches), total)
 
@@ -66,12 +66,15 @@ def failure_lines(farm: Reading, asked: FailuresQuery, at_once: int = READ_AT_ON
 def run_lines(farm: Reading, asked: RunsQuery) -> Export:
     """Return runs in the order of the queue, one a line.
 
-    All are of one moment: those that end while they are sent are neither lost nor sent twice.
+    All are of one moment: those that end while they are sent are neither lost nor sent twice. The
+    total also counts damaged ones, unless only open ones are asked for: whether one is, is unknown.
     """
+    stored = farm.store.stored_runs(asked.sweep)  # first: more may be added meanwhile
     found = farm.store.runs(asked.sweep, open_only=asked.open)
     starts = range(0, len(found), READ_AT_ONCE)
     pieces = (lines_of(found[start : start + READ_AT_ONCE]) for start in starts)
-    return Export(MEDIA_TYPES["jsonl"], pieces, len(found))
+    total = len(found) if asked.open else max(len(found), stored)
+    return Export(MEDIA_TYPES["jsonl"], pieces, total)
 
 
 def _batches(

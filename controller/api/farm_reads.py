@@ -65,6 +65,7 @@ def history(farm: Reading, asked: PageQuery, ids: Ids) -> HistoryPage:
     items, following = page_of(
         *(farm.store.placed_history(device_id), itemgetter(0), PLACE_OF_ENTRY, asked),
         size=lambda one: json_bytes(one[1]),
+        ids=ids,
     )
     return HistoryPage(items=tuple(entry for _, entry in items), next=following)
 
@@ -111,5 +112,7 @@ def took(farm: Reading, asked: TookQuery, _: Ids) -> TookPage:
 def artefacts(farm: Reading, asked: PageQuery, ids: Ids) -> ArtefactPage:
     """Return the artefacts of one run that agents have announced; raises NotFound."""
     found = farm.store.artefacts(run(farm, NoQuery(), ids).run_id)
-    items, following = page_of(found, lambda one: (one.attempt, one.name), (int, str), asked)
+    items, following = page_of(
+        *(found, lambda one: (one.attempt, one.name), (int, str), asked), ids=ids
+    )
     return ArtefactPage(items=items, next=following)

@@ -21,6 +21,11 @@ class Backing(Protocol):
         """Return what work makes of the store, in a thread; called for each page."""
         ...
 
+    async def ask(self, work: Callable[[Reading], Value]) -> Value:
+        """Return what work makes of the store and of what the controller alone knows, in a thread;
+        called for each part of a page that needs both, for the controller may be stuck."""
+        ...
+
     async def write(self, work: Callable[[Reading], Value]) -> Value:
         """Return what work makes of the controller's answer, in a thread; called for each form."""
         ...

@@ -1,8 +1,8 @@
 """Pages of lists, and the cursors that lead from one page to the next. Pure.
 
 A cursor holds the sort key of the last item of its page, not a number of items, so an item that is
-added meanwhile hides no other and repeats none. It also holds a digest of the parameters: one that
-belongs to another list is refused.
+added meanwhile hides no other and repeats none. It also holds a digest of the parameters and of the
+ids in the path: one that belongs to another list is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import base64
 import binascii
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
 from controller.api.problems import InvalidRequest
@@ -25,6 +25,7 @@ Kinds: TypeAlias = tuple[type[Part], ...]
 """The type of each part of a key."""
 MOST_PAGE_BYTES: Final = 2**23
 """Of a page's items as JSON; an item that has more is a page alone."""
+NO_IDS: Final[Mapping[str, str]] = {}
 LARGEST: Final = 2**63
 """SQLite's integers end before it."""
 
@@ -54,42 +55,43 @@ def page_of(
     *,
     descending: bool = False,
     size: Callable[[Any], int] = json_bytes,
+    ids: Mapping[str, str] = NO_IDS,
 ) -> tuple[tuple[Item, ...], str | None]:
     """Return a page of a list, and the cursor of the next one or None.
 
-    key: unique for each item, and the order of the list. size: bytes of an item. Raises
-    InvalidRequest for a cursor that is not of this list.
+    key: unique for each item, and the order of the list. size: bytes of an item. ids: those in the
+    list's path. Raises InvalidRequest for a cursor that is not of this list.
     """
     in_order = sorted(found, key=key, reverse=descending)
-    after = place_of(asked, kinds)
+    after = place_of(asked, kinds, ids)
     if after is not None:
         in_order = [i for i in in_order if (key(i) < after if descending else key(i) > after)]
     items = in_order[: asked.limit]
     items = items[: how_many_fit(map(size, items), MOST_PAGE_BYTES)]
     is_last = len(items) == len(in_order)
-    return tuple(items), None if is_last else cursor_of(asked, key(items[-1]))
+    return tuple(items), None if is_last else cursor_of(asked, key(items[-1]), ids)
 
 
-def cursor_of(asked: PageQuery, last: Key) -> str:
+def cursor_of(asked: PageQuery, last: Key, ids: Mapping[str, str] = NO_IDS) -> str:
     """Return the cursor that leads on from the item with a key."""
-    text = canonical_json([_digest_of(asked), *last])
+    text = canonical_json([_digest_of(asked, ids), *last])
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def place_of(asked: PageQuery, kinds: Kinds) -> Key | None:
+def place_of(asked: PageQuery, kinds: Kinds, ids: Mapping[str, str] = NO_IDS) -> Key | None:
     """Return the key that a query's cursor holds, None without one; raises InvalidRequest."""
     if asked.cursor is None:
         return None
     of, *key = _decoded(asked.cursor)
-    if of != _digest_of(asked):
-        raise _refused("it belongs to a list with other parameters")
+    if of != _digest_of(asked, ids):
+        raise _refused("it belongs to another list, or to one with other parameters")
     if len(key) != len(kinds) or not all(map(_is_part, key, kinds)):
         raise _refused("it is damaged")
     return tuple(key)
 
 
-def _digest_of(asked: PageQuery) -> str:
-    return digest([type(asked).__name__, asked.conditions], 8)
+def _digest_of(asked: PageQuery, ids: Mapping[str, str]) -> str:
+    return digest([type(asked).__name__, asked.conditions, dict(ids)], 8)
 
 
 def _decoded(cursor: str) -> Sequence[Part]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from typing import Final, TypeVar
 from urllib.parse import quote
@@ -218,7 +219,8 @@ class ApiReader:
         self._connection.close()
 
     def _every(self, kind: type[Page[Item]], path: str, params: Params | None = None) -> list[Item]:
-        return self._connection.run(self._connection.words.every(kind, path, params or {}))
+        tell = partial(self.note_left_out, noun=path.strip("/"))
+        return self._connection.run(self._connection.words.every(kind, path, params or {}, tell))
 
     def _lines(self, kind: type[Item], path: str, params: Params) -> tuple[list[Item], int]:
         """Return the items of an export, and how many fit."""

@@ -63,15 +63,17 @@ class Reading:
 
 
 def sweeps(farm: Reading, asked: SweepQuery, _: Ids) -> SweepPage:
-    """Return sweeps by the time of their submission."""
+    """Return sweeps by the time of their submission; the last page tells how many are damaged."""
+    readable = farm.store.sweeps()
     found = (
         record
-        for record in farm.store.sweeps()
+        for record in readable
         if asked.name in (None, record.sweep.name) and asked.user in (None, record.user)
     )
     descending = asked.sort.startswith("-")
     items, following = page_of(found, _sweep_key, (float, str), asked, descending=descending)
-    return SweepPage(items=items, next=following)
+    left_out = 0 if following else max(0, farm.store.stored_sweeps() - len(readable))
+    return SweepPage(items=items, next=following, left_out=left_out)
 
 
 def sweep(farm: Reading, _: NoQuery, ids: Ids) -> SweepDetail:
@@ -121,7 +123,7 @@ def run(farm: Reading, _: NoQuery, ids: Ids) -> Run:
 def attempts(farm: Reading, asked: PageQuery, ids: Ids) -> AttemptPage:
     """Return the attempts of one run, oldest first; raises NotFound."""
     found = run(farm, NoQuery(), ids).attempts
-    items, following = page_of(found, lambda one: (one.number,), (int,), asked)
+    items, following = page_of(found, lambda one: (one.number,), (int,), asked, ids=ids)
     return AttemptPage(items=items, next=following)
 
 

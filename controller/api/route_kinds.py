@@ -13,7 +13,8 @@ from controller.contracts.base import Contract
 from controller.contracts.records import Scope
 
 TOTAL: Final = "Benchfarm-Total"
-"""Header: how many items fit, with those that are left out because only the newest are wanted."""
+"""Header: how many items fit, with those that are left out because they are damaged, or because
+only the newest are wanted."""
 Query = TypeVar("Query", bound=NoQuery)
 Body = TypeVar("Body", bound=Contract)
 
@@ -44,7 +45,7 @@ class Export:
     pieces: Iterator[bytes]
     """Each is made in a thread, after the one before has been sent."""
     total: int
-    """How many items fit, also if only the newest of them are asked for."""
+    """How many items fit; see TOTAL."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,13 @@ from controller.api.replies import SAFE, asked_range, in_pieces, is_known, refus
 from controller.api.route_kinds import Export, ExportRoute, ReadRoute, WriteRoute
 from controller.api.routes import BINARY, CONTENT, DESCRIPTION, EVENTS, EXPORTS, READS, WRITES
 from controller.api.source import Source, Threads
-from controller.api.streams import Watchers, send_events, send_export, send_pieces
+from controller.api.streams import (
+    Watchers,
+    send_events,
+    send_export,
+    send_pieces,
+    while_there,
+)
 from controller.contracts.base import Contract
 from controller.contracts.errors import UserError
 from controller.metrics.web_server import WebServer, listen, serve
@@ -63,7 +69,7 @@ async def serve_api(home: Home, version: str, options: ApiOptions) -> WebServer:
             *(options.front.routes(server) if options.front else ()),
         ]
     )
-    app.on_cleanup.append(source.on_cleanup)
+    app.on_cleanup.extend((threads.on_cleanup, source.on_cleanup))
     try:
         listener = listen(options.host, options.port, family_of(options.host))
     except OSError as error:
@@ -108,6 +114,11 @@ class _Server:
     async def read(self, work: Callable[[Reading], Value]) -> Value:
         """See Backing."""
         found: Value = await self._threads.read(lambda: work(self._farm()))
+        return found
+
+    async def ask(self, work: Callable[[Reading], Value]) -> Value:
+        """See Backing."""
+        found: Value = await self._threads.ask(lambda: work(self._farm()))
         return found
 
     async def write(self, work: Callable[[Reading], Value]) -> Value:
@@ -167,10 +178,9 @@ class _Server:
         async def require_valid() -> None:
             await self._threads.read(self._guard.holder, said)
 
-        with self._watchers.watching(request, request[CALLER].name):
-            return await send_events(
-                *(request, self._home, sweep_id, require_valid, self._options.send_s)
-            )
+        given = request, self._home, sweep_id, require_valid, self._options.send_s
+        with self._watchers.watching(request[CALLER].name):
+            return await while_there(request, send_events(*given))
 
     async def content(self, request: web.Request) -> web.StreamResponse:
         """Answer with the content of an artefact, or with a range of it; its ETag is its SHA-256.

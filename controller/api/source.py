@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,6 +69,8 @@ class Threads:
     """Threads for what blocks, so many at once; whoever is beyond waits for a turn."""
 
     def __init__(self) -> None:
+        # asyncio's own has only some threads more than cores: those that are stuck would take all.
+        self._pool = ThreadPoolExecutor(AT_ONCE + WRITES_AT_ONCE + QUESTIONS_AT_ONCE, "api")
         self._reading = asyncio.Semaphore(AT_ONCE)
         self._writing = asyncio.Semaphore(WRITES_AT_ONCE)
         self._asking = asyncio.Semaphore(QUESTIONS_AT_ONCE)
@@ -75,14 +78,21 @@ class Threads:
     async def read(self, work: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401
         """Return what comes of reading the store."""
         async with self._reading:
-            return await asyncio.to_thread(work, *given)
+            return await self._run(work, *given)
 
     async def write(self, work: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401
         """Return what comes of having the controller do something."""
         async with self._writing:
-            return await asyncio.to_thread(work, *given)
+            return await self._run(work, *given)
 
     async def ask(self, work: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401
         """Return what comes of reading what the controller alone knows."""
         async with self._asking:
-            return await asyncio.to_thread(work, *given)
+            return await self._run(work, *given)
+
+    async def _run(self, work: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work, *given)
+
+    async def on_cleanup(self, _: web.Application) -> None:
+        """Let the threads end with the server; what is stuck is not waited for."""
+        self._pool.shutdown(wait=False)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 from urllib.parse import quote
@@ -26,6 +27,8 @@ HEADERS: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private
 CONNECT_S: Final = 10.0
 CHECK_S: Final = 5.0
 """After so many seconds the token of who watches is looked up again."""
+LOOK_S: Final = 0.5
+"""After so many seconds at most it is noticed that who watches has left."""
 MAX_REFUSAL_BYTES: Final = 2**16
 InTurn = Callable[..., Awaitable[Any]]
 """Calls a function in a thread, when it is its turn."""
@@ -79,23 +82,39 @@ class Watchers:
     def __init__(self, most: int, most_of_user: int) -> None:
         self._most = most
         self._most_of_user = most_of_user
-        self._watching: list[tuple[web.Request, str]] = []
+        self._watching: Counter[str] = Counter()
 
     @contextmanager
-    def watching(self, request: web.Request, user: str) -> Iterator[None]:
-        """Count a stream while it is sent; raises TooManyRequests."""
-        # Who has left is noticed only at the next event.
-        users = [other for one, other in self._watching if one.transport]
+    def watching(self, user: str) -> Iterator[None]:
+        """Count a stream until the controller's is closed, too; raises TooManyRequests."""
         tried, remedy = "watch the sweep", "End another watch first, or repeat it later."
-        if users.count(user) >= self._most_of_user:
+        if self._watching[user] >= self._most_of_user:
             raise TooManyRequests(tried, f"{user} watches {self._most_of_user} already", remedy)
-        if len(users) >= self._most:
+        if self._watching.total() >= self._most:
             raise TooManyRequests(tried, f"{self._most} are watched already", remedy)
-        self._watching.append((request, user))
+        self._watching[user] += 1
         try:
             yield
         finally:
-            self._watching.remove((request, user))
+            self._watching[user] -= 1
+
+
+async def while_there(
+    request: web.Request, sending: Coroutine[Any, Any, web.StreamResponse]
+) -> web.StreamResponse:
+    """Return what is sent to a caller; it is cancelled soon after the caller has left.
+
+    For what may have nothing to send for long, which is when the server would notice.
+    """
+    task = asyncio.ensure_future(sending)
+    try:
+        while request.transport:
+            if task in (await asyncio.wait([task], timeout=LOOK_S))[0]:
+                return task.result()
+        return web.Response()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def send_events(

@@ -27,6 +27,7 @@ from controller.contracts.checks import Check, Health
 from controller.contracts.device import LABEL, LABEL_CHARACTERS, NAME, shadowed
 from controller.contracts.errors import UserError
 from controller.contracts.wording import faults_of
+from controller.platform.atomic import replacing
 from controller.platform.terminal import LONGEST, say
 from controller.runtime.home import Home
 from controller.runtime.options import CONTEXT_VARIABLE, URL_VARIABLE
@@ -229,10 +230,19 @@ def write_page(path: Path, page: str) -> None:
 
 
 def write_stream(path: Path, content: BinaryIO, *, replace: bool = True) -> None:
-    """Write what another file has, as `write_file` does."""
+    """Write what another file has, as `write_file` does.
+
+    A failure leaves the old file as it was.
+    """
     try:
-        with path.open("wb" if replace else "xb") as file:
-            shutil.copyfileobj(content, file)
+        if replace and _is_replaceable(path):
+            with replacing(path) as new, new.open("xb") as file:
+                if path.exists():
+                    shutil.copymode(path, new)  # before others could read the content
+                shutil.copyfileobj(content, file)
+        else:
+            with path.open("wb" if replace else "xb") as file:
+                shutil.copyfileobj(content, file)
     except FileExistsError as error:
         remedy = "Name another file, or remove that one."
         raise UserError(f"write {path}", "it exists already", remedy) from error
@@ -240,6 +250,22 @@ def write_stream(path: Path, content: BinaryIO, *, replace: bool = True) -> None
         raise UserError(
             f"write {path}", error.strerror or str(error), "Name a file that you can write."
         ) from error
+
+
+def _is_replaceable(path: Path) -> bool:
+    """Return whether a new file may take a path's place; pipes, devices and links are written to.
+
+    So are files of others, with several names or mounted: a new file would not be that. One that
+    its user may not write to stays, even if its folder would let it be replaced.
+    """
+    if path.is_symlink():
+        return False
+    if not path.exists():
+        return True
+    of = path.stat()
+    is_plain = path.is_file() and of.st_nlink == 1 and not path.is_mount()
+    is_own = of.st_uid == os.geteuid() and os.access(path, os.W_OK)
+    return is_plain and is_own and os.access(path.parent, os.W_OK | os.X_OK)
 
 
 def make_folder(path: Path) -> None:

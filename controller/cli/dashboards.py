@@ -164,6 +164,9 @@ def _read(file: Path) -> Json:
 def _ask(dashboards: Sequence[Json], url: str) -> None:
     probe = Probe(Server(url.rstrip("/")))
     answers = [answer for dashboard in dashboards for answer in probe.dashboard(dashboard)]
+    if not answers:
+        say("0 queries run")
+        return
     slowest = max(answers, key=lambda answer: answer.seconds)
     for answer in answers:
         if not answer.series:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from controller.cli.common import show_json
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import RegisteredAgent
+from controller.contracts.provenance import FileState
 from controller.contracts.records import StoredFailure, StoredResult, SweepRecord
 from controller.contracts.run import Run
 from controller.platform.terminal import say
@@ -34,9 +35,7 @@ def show_provenance(
             run,
             sweeps.get(record.sweep_id),
             agents,
-            states_of(
-                RunFiles(store, record.run_id) if store else None, record, wanted_files(record)
-            ),
+            _files(RunFiles(store, record.run_id) if store else None, record),
             own,
         )
         for record in outcomes
@@ -47,3 +46,12 @@ def show_provenance(
     for one in found:
         for line in provenance_lines(one, own):
             say(line)
+
+
+def _files(
+    files: RunFiles | None, record: StoredResult | StoredFailure
+) -> dict[str, tuple[str | None, FileState]]:
+    """Return each file of an attempt with its checksum and what has become of it."""
+    wanted = wanted_files(record, files.listed if files else ())
+    states = states_of(files, record, wanted)
+    return {path: (sha256, states[path]) for path, sha256 in wanted.items()}

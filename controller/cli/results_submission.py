@@ -13,11 +13,11 @@ from controller.contracts.errors import CopyDamaged, NotFound, UserError
 from controller.contracts.records import StoredResult
 from controller.contracts.version import installed_version
 from controller.imported.app_export import RunLogs, app_json
-from controller.imported.checked_logs import contradiction, run_of
-from controller.imported.exportable import DETAIL_ARTEFACT, LOGS, Exportable, choose_exportable
+from controller.imported.checked_logs import contradiction, doubt, run_of
+from controller.imported.exportable import LOGS, Exportable, choose_exportable
 from controller.imported.stored_figures import figure_differences
 from controller.imported.submission import SUMS, TO_FILL_IN, checksums, submission_of
-from controller.loadgen.logs import TRACE, DetailLog, LogUnreadable
+from controller.loadgen.logs import DETAIL, TRACE, DetailLog, LogUnreadable
 from controller.platform.atomic import replacing_folder
 from controller.platform.terminal import say
 from controller.runtime.run_files import RunFiles, name_of
@@ -27,7 +27,6 @@ LINES_SAID: Final = 30
 """Lines about what is left out, and about what is to be filled in, that are printed."""
 MOST_LOG_BYTES: Final = 2**30
 _ACCURACY_DETAIL: Final = "accuracy_loadgen_detail"
-_SUMMARY: Final = "performance_loadgen_summary"
 MOST_NAMED: Final = 3
 """Figures of a result that a line names."""
 _NOT_AT_HAND: Final = (CopyDamaged, NotFound, ArithmeticError, LookupError, TypeError, ValueError)
@@ -78,7 +77,7 @@ def export_app_json(reader: ArtefactReader, results: Sequence[StoredResult], out
         [
             f"{one.result.run_id}: a reviewer would refuse its logs: {odd}"
             for one in kept
-            if (odd := run_logs[one.result.run_id].contradiction)
+            for odd in run_logs[one.result.run_id].doubts
         ]
     )
 
@@ -139,12 +138,18 @@ def _content(result: StoredResult, files: RunFiles, name: str) -> bytes:
 
 def _parsed(files: Mapping[str, bytes]) -> RunLogs:
     """Return what a result's logs say; raises LogUnreadable, and what odd values raise."""
-    judged = files.get(_ACCURACY_DETAIL)
-    run = run_of(files[DETAIL_ARTEFACT], files.get(_SUMMARY))
+    judged, by_role = files.get(_ACCURACY_DETAIL), dict[str, dict[str, bytes]]()
+    for artefact, content in files.items():
+        role, name = LOGS[artefact]
+        by_role.setdefault(role, {})[name] = content
+    told = by_role["performance"]
+    run = run_of({name: content for name, content in told.items() if name != TRACE})
+    contradiction(run)  # which raises for what LoadGen never writes
+    doubts = {role: doubt(of) for role, of in by_role.items() if DETAIL in of}
     return RunLogs(
         run.detail.log,
         None if judged is None else DetailLog.parse(judged.decode()),
-        contradiction(run),
+        tuple(f"log_{role}: {why}" for role, why in doubts.items() if why),
     )
 
 

@@ -27,9 +27,9 @@ from controller.contracts.records import StoredResult
 from controller.contracts.suite_rules import SuiteRules, load_suites
 from controller.contracts.suite_version import quality_target, rules_of
 from controller.loadgen import audit_pattern
-from controller.loadgen.board_checks import BOARD
 from controller.loadgen.checks import LONGEST, Check, Verdict, VerifiedLogs, differs
 from controller.loadgen.logs import LogUnreadable
+from controller.loadgen.row_checks import BOARD
 from controller.loadgen.rule_checks import round_of, rule_checks
 from controller.loadgen.run_logs import RunLogs, read_run
 from controller.loadgen.stored_checks import quality_check, ruled_checks, stored_checks

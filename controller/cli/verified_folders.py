@@ -23,9 +23,10 @@ from controller.imported.figures import accuracy_as
 from controller.imported.published import ACCURACY_TEXT
 from controller.imported.system import accuracy_of
 from controller.loadgen import logs
-from controller.loadgen.board_checks import BOARD, board_checks, folders_of
+from controller.loadgen.board_checks import board_checks, folders_of
 from controller.loadgen.checks import Check, judged, unchecked
 from controller.loadgen.logs import LogUnreadable
+from controller.loadgen.row_checks import BOARD
 from controller.loadgen.run_logs import RunLogs
 from controller.loadgen.stored_checks import quality_check, stored_checks
 from controller.loadgen.texts import MIB, brief, read_text
@@ -177,10 +178,15 @@ class Board:
         there = {name: (self._root / name / RESULT).is_file() for name in folders_of(self._told)}
         return [name for name, found in there.items() if not found]
 
-    def checks(self, run: Path, result: StoredResult) -> Iterator[Check]:
-        """Yield the checks of what it says of a run; raises LogUnreadable."""
-        folder = f"{RUNS}/{run.absolute().name}"
-        yield from board_checks(self._told, folder, {**self._results, folder: result})
+    @cached_property
+    def _checked(self) -> dict[str, list[Check]]:
+        """The checks of each run that it names and whose result can be read."""
+        return board_checks(self._told, self._results)
+
+    def checks(self, run: Path) -> list[Check]:
+        """Return the checks of what it says of a run; raises LogUnreadable."""
+        checks = self._checked.get(f"{RUNS}/{run.absolute().name}")
+        return checks or [unchecked(BOARD, None, "it has no row with this run")]
 
 
 def board_of(run: Path) -> Board | None:
@@ -200,7 +206,7 @@ def run_checks(run: Path, board: Board | None) -> Iterator[Check]:
         for name, metric in result.metrics.items():
             yield unchecked(name, metric.value, why)
     if board:
-        yield from board.checks(run, result)
+        yield from board.checks(run)
     else:
         yield unchecked(BOARD, None, "the folder is in no board")
 

@@ -198,7 +198,7 @@ def shown_names(devices: Iterable[Device]) -> dict[str, str]:
 def likeness(*, virtual: bool, emulated: bool = False, imported_from: str = "") -> str:
     """Return ` (virtual)` or ` (virtual, emulated)`, or nothing for a real device of ours.
 
-    imported_from: suite and round of a published system, which become ` (imported, …)`.
+    imported_from: suite, round and division of a published system, which become ` (imported, …)`.
     """
     kinds = (("virtual", virtual), (EMULATED, emulated))
     words = [word for word, is_so in kinds if is_so]

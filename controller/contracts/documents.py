@@ -37,6 +37,7 @@ _EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+\Z", re.ASCII)
 _MERGE = "tag:yaml.org,2002:merge"
 _UNFIT = (LookupError, AttributeError, TypeError, ArithmeticError)
 """What PyYAML's constructors raise for a value that its tag doesn't allow, beside ValueError."""
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _ODD = re.compile(r"\t|.\ufeff|(?:^\ufeff?|[\s,\[{:-])!|[|>][^\s#]{0,2}#", re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -233,6 +234,11 @@ class _Loader(yaml.SafeLoader):
             kind = node.tag.rpartition(":")[2]
             raise _refusal(f"a value is not a valid {kind}", node.start_mark) from error
 
+    def construct_text(self, node: yaml.ScalarNode) -> str:
+        """Construct a text; two escapes that are a surrogate pair are a character, as in JSON."""
+        text = str(self.construct_scalar(node))
+        return _PAIR.sub(_joined, text)
+
     def construct_number(self, node: yaml.ScalarNode) -> float | str:
         """Construct a number, unless it has too many digits; a text if it is beyond floats."""
         if len(node.value) > MAX_DIGITS:
@@ -257,9 +263,14 @@ class _FastLoader(_Loader):
 
 for _tag in ("int", "float"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _Loader.construct_number)
+_Loader.add_constructor("tag:yaml.org,2002:str", _Loader.construct_text)
 # In YAML 1.1, which PyYAML follows, 1e-05 is a text. In YAML 1.2 it is a number, and Python prints
 # one so.
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("-+0123456789"))
+
+
+def _joined(pair: re.Match[str]) -> str:
+    return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 def _refusal(problem: str, mark: yaml.Mark) -> DocumentRefused:

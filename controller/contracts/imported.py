@@ -53,8 +53,12 @@ class ImportOrigin(Contract):
 
     @property
     def device(self) -> str:
-        """The id of the system among devices; no device of a farm has such a one."""
-        return f"{IMPORTED}-{digest([self.suite, self.submitter, self.system], ID_LENGTH)}"
+        """The id of the system among devices; no device of a farm has such a one.
+
+        A row has the results of one device, so each round and division of a system has its own.
+        """
+        named = [self.suite, self.round, self.division, self.submitter, self.system]
+        return f"{IMPORTED}-{digest(named, ID_LENGTH)}"
 
     @property
     def sweep_id(self) -> str:
@@ -72,8 +76,8 @@ class ImportedResult(StoredResult):
 
     @property
     def imported_from(self) -> str:
-        """Suite and round."""
-        return self.imported.title
+        """Suite, round and division."""
+        return f"{self.imported.title} {self.imported.division}".rstrip()
 
 
 def imported_id(origin: ImportOrigin, scenario: str) -> str:

@@ -125,7 +125,7 @@ class OutcomeOrigin(Contract):
 
     @property
     def imported_from(self) -> str:
-        """Suite and round that published it; empty for what a farm of benchfarm measured."""
+        """Suite, round and division that published it; empty for what a farm measured."""
         return ""
 
     @property

@@ -42,9 +42,13 @@ def agents_up() -> dashboard.Panel:
 
 def agents_down() -> dashboard.Panel:
     """Return the number of agents that don't answer, as a panel."""
-    down = promql.count(promql.being(names.AGENT_UP, 0))
-    about = "Agents whose lease ran out: their host is down, unreachable, or lost its network."
-    query = Query(promql.or_zero(down))
+    away = promql.being(names.AGENT_UP, 0)
+    down = promql.without(away, last(names.AGENT_HOLD), "agent")
+    about = (
+        "Agents whose lease ran out: their host is down, unreachable, or lost its network. Drained "
+        "and revoked ones are left out, as by the alert AgentDown."
+    )
+    query = Query(promql.or_zero(promql.count(down)))
     return panels.numbers("Agents down", about, query, steps=thresholds.NONE_IS_GOOD, width=4)
 
 

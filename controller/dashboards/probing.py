@@ -9,8 +9,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from controller.contracts.errors import UserError
 from controller.dashboards.lint import without_macros
-from controller.dashboards.queries import VARIABLE, Question, Variable, questions_of, variables_of
+from controller.dashboards.queries import (
+    VARIABLE,
+    Question,
+    Variable,
+    fixed_values,
+    questions_of,
+    variables_of,
+)
 from controller.runtime.prometheus import Prometheus, Series
 
 LOOK_BACK_S = 1800.0
@@ -33,7 +41,7 @@ class QueryResult:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Queries one Prometheus; raises PrometheusUnavailable."""
+    """Queries one Prometheus; raises PrometheusUnavailable, UserError for an unknown variable."""
 
     prometheus: Prometheus
     look_back_s: float = LOOK_BACK_S
@@ -44,7 +52,8 @@ class Probe:
     ) -> Iterator[QueryResult]:
         """Yield the result of every variable, panel and annotation of a dashboard.
 
-        chosen: values of variables; other variables take all values, or the first one.
+        chosen: values of variables; other variables take all values, or the first one, and those
+        without a query the value that was saved.
         """
         answers, values = self.variables(dashboard, chosen)
         yield from answers
@@ -55,7 +64,7 @@ class Probe:
         self, dashboard: Mapping[str, Any], chosen: Mapping[str, str] | None = None
     ) -> tuple[list[QueryResult], dict[str, str]]:
         """Return the results of a dashboard's variables, and a value for each variable."""
-        answers, values = [], dict(chosen or {})
+        answers, values = [], {**fixed_values(dashboard), **(chosen or {})}
         for variable in variables_of(dashboard):
             answer, found = self._values(variable, values)
             answers.append(answer)
@@ -108,7 +117,14 @@ def _default(variable: Variable, found: list[str]) -> str:
 
 def _interpolated(promql: str, values: Mapping[str, str]) -> str:
     """Replace variables by values, with regard to the quotes around them."""
-    return VARIABLE.sub(lambda it: json.dumps(values[it[1] or it[2]])[1:-1], promql)
+    return VARIABLE.sub(lambda it: json.dumps(_value(it[1] or it[2], values))[1:-1], promql)
+
+
+def _value(name: str, values: Mapping[str, str]) -> str:
+    if name in values:
+        return values[name]
+    remedy = "Choose one in Grafana, and save the dashboard with it."
+    raise UserError("run the dashboard's queries", f"the variable {name} has no value", remedy)
 
 
 def _has_number(series: Series) -> bool:

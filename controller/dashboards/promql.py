@@ -210,6 +210,11 @@ def only(expr: Expr, having: Expr, *on: str) -> Expr:
     return replace(expr, text=matched(expr, "and", having, on))
 
 
+def without(expr: Expr, having: Expr, *on: str) -> Expr:
+    """Return the series for which another expression has no series with the same labels."""
+    return replace(expr, text=matched(expr, "unless", having, on))
+
+
 def with_info(expr: Expr, /, *labels: str, **where: Wanted) -> Expr:
     """Return the series with labels of their devices; conditions exclude other devices."""
     info = names.DEVICE_INFO

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,40 +48,75 @@ def questions_of(dashboard: Mapping[str, Any]) -> Iterator[Question]:
     """Yield the queries of a dashboard's panels and annotations."""
     title = dashboard["title"]
     for panel in panels_of(dashboard):
-        for target in panel.get("targets", ()):
+        for target in _with_promql(panel.get("targets", ()), panel):
             yield Question(
-                place=f"{title} / {panel['title']} / {target['refId']}",
+                place=f"{title} / {panel.get('title', '')} / {target.get('refId', '')}",
                 promql=target["expr"],
                 over_time=not target.get("instant", False),
                 labels=legend_labels(target.get("legendFormat", "")),
-                points=int(panel.get("maxDataPoints", 1000)),
+                points=int(panel.get("maxDataPoints") or 1000),
             )
     for annotation in dashboard["annotations"]["list"]:
-        yield Question(
-            place=f"{title} / annotation {annotation['name']}",
-            promql=annotation["target"]["expr"],
-            over_time=True,
-            labels=legend_labels(annotation.get("textFormat", "")),
-            points=100,  # as Grafana requests for annotations
-        )
+        for target in _with_promql([annotation.get("target") or {}], annotation):
+            yield Question(
+                place=f"{title} / annotation {annotation['name']}",
+                promql=target["expr"],
+                over_time=True,
+                labels=legend_labels(annotation.get("textFormat", "")),
+                points=100,  # as Grafana requests for annotations
+            )
+
+
+def _with_promql(
+    targets: Iterable[Mapping[str, Any]], owner: Mapping[str, Any]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the targets with a query; others are computed, or of another data source."""
+    return (one for one in targets if "expr" in one and _is_of_prometheus(one, owner))
+
+
+def _is_of_prometheus(*from_inside: Mapping[str, Any]) -> bool:
+    """Return whether the innermost data source that is named takes PromQL, as an unnamed one does.
+
+    The types of others than Grafana's own, such as Amazon's, have its name in theirs.
+    """
+    source = next((it["datasource"] for it in from_inside if it.get("datasource")), None)
+    return not isinstance(source, Mapping) or "prometheus" in str(source.get("type", "prometheus"))
 
 
 def panels_of(dashboard: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield every panel except headings, including those in collapsed rows."""
     for panel in dashboard["panels"]:
-        yield from panel.get("panels", ()) if panel["type"] == "row" else (panel,)
+        yield from panel.get("panels", ()) if panel.get("type") == "row" else (panel,)
 
 
 def variables_of(dashboard: Mapping[str, Any]) -> Iterator[Variable]:
     """Yield the variables with queries in order; raises ValueError for an unknown query."""
     for variable in dashboard["templating"]["list"]:
-        if variable["type"] != "query":
+        if variable["type"] != "query" or not _is_of_prometheus(variable):
             continue
         promql, label, of_series = _asked(variable)
         place = f"{dashboard['title']} / variable {variable['name']}"
         question = Question(place, promql, labels=(label,))
-        everything = variable.get("allValue", ".*") if variable.get("includeAll") else None
+        everything = _everything(variable) if variable.get("includeAll") else None
         yield Variable(variable["name"], question, label, of_series, everything)
+
+
+def fixed_values(dashboard: Mapping[str, Any]) -> dict[str, str]:
+    """Return the values of the variables without PromQL, as they were saved, by name."""
+    values = {}
+    for variable in dashboard["templating"]["list"]:
+        value = (variable.get("current") or {}).get("value")
+        asks = variable["type"] == "query" and _is_of_prometheus(variable)
+        if asks or value is None:
+            continue
+        several = value if isinstance(value, list) else [value]
+        said = (_everything(variable) if one == "$__all" else str(one) for one in several)
+        values[variable["name"]] = "|".join(said)
+    return values
+
+
+def _everything(variable: Mapping[str, Any]) -> str:
+    return variable.get("allValue") or ".*"
 
 
 def alert_questions(group: Mapping[str, Any]) -> Iterator[Question]:
@@ -111,10 +146,11 @@ def legend_labels(legend: str) -> tuple[str, ...]:
 
 def _asked(variable: Mapping[str, Any]) -> tuple[str, str, bool]:
     """Return the PromQL of a variable, its label, and whether it asks for label values."""
-    query = str(variable["query"])
+    asked = variable.get("query", "")
+    query = str(asked.get("query", "") if isinstance(asked, dict) else asked)
     if values := _LABEL_VALUES.fullmatch(query):
         return values["series"], values["label"], True
-    regex = variable.get("regex", "")
+    regex = variable.get("regex") or ""
     label = _VALUE.search(regex) or re.search(r"(\w+)", regex)
     if (result := _QUERY_RESULT.fullmatch(query)) and label:
         return result["promql"], label[1], False

@@ -35,8 +35,8 @@ class RunLogs(NamedTuple):
 
     performance: logs.DetailLog
     accuracy: logs.DetailLog | None
-    contradiction: str = ""
-    """What in those of the performance run contradicts the rest; empty for nothing."""
+    doubts: tuple[str, ...] = ()
+    """What is wrong with the logs of each run, its traces and answers included."""
 
 
 def app_json(

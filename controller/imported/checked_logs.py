@@ -5,6 +5,7 @@ Pure but for copies of the logs, from which they are read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -16,19 +17,29 @@ from controller.loadgen.verifying import verify
 
 MOST_NAMED: Final = 3
 """Further figures that a line names."""
+_FILES: Final = frozenset({logs.DETAIL, logs.SUMMARY, logs.TRACE, logs.ACCURACY})
 
 
-def run_of(detail: bytes, summary: bytes | None) -> RunLogs:
+def run_of(files: Mapping[str, bytes]) -> RunLogs:
     """Return the logs of one run; raises LogUnreadable, and OSError where no copy can be made.
 
-    Copies are read, so that of a stranger's folder no other file is, nor a link in it.
+    files: LoadGen's name of a file → its content. Copies are read, so that of a stranger's folder
+    no other file is, nor a link in it.
     """
     with TemporaryDirectory(prefix="benchfarm-logs-") as name:
         folder = Path(name)
-        (folder / logs.DETAIL).write_bytes(detail)
-        if summary is not None:
-            (folder / logs.SUMMARY).write_bytes(summary)
+        for file in files.keys() & _FILES:
+            (folder / file).write_bytes(files[file])
         return read_run(folder)
+
+
+def doubt(files: Mapping[str, bytes]) -> str:
+    """Return in one line what is wrong with the logs of one run; empty for nothing."""
+    try:
+        odd = contradiction(run_of(files))
+    except (logs.LogUnreadable, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        return str(error)
+    return f"it contradicts itself: {odd}" if odd else ""
 
 
 def contradiction(run: RunLogs) -> str:

@@ -57,7 +57,10 @@ def from_log(detail: str, summary: str | None) -> Measured:
     summary: None if there is none. Raises OSError where no copy of the logs can be made.
     """
     try:
-        return _from_run(run_of(detail.encode(), None if summary is None else summary.encode()))
+        files = {logs.DETAIL: detail.encode()}
+        if summary is not None:
+            files[logs.SUMMARY] = summary.encode()
+        return _from_run(run_of(files))
     except LeftOut:
         raise
     except logs.LogUnreadable as error:

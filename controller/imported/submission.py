@@ -187,8 +187,7 @@ def _missing_logs(one: Exportable, there: Mapping[str, bytes], path: str) -> Ite
 
 def _log_doubts(one: Exportable, of_run: RunLogs, path: str) -> Iterator[str]:
     """Yield what its logs say against themselves, and against the facts that are stored."""
-    if of_run.contradiction:
-        yield f"{path}/log_performance: it contradicts itself: {of_run.contradiction}"
+    yield from (f"{path}/{doubt}" for doubt in of_run.doubts)
     for odd in fact_differences(one.result, of_run.performance):
         yield f"{path}: not as in its log: {odd}"
 

@@ -11,6 +11,7 @@ from controller.contracts.catalog import Catalog
 from controller.contracts.manifests import defaults_of
 from controller.contracts.records import PRECISION_KNOBS
 from controller.contracts.suite_version import SUITE_VERSION
+from controller.contracts.weights import KNOB
 from controller.imported.layout import MOBILE
 
 _EXACT: Final[Mapping[str, str]] = {
@@ -75,6 +76,8 @@ PUBLISHED: Final[Mapping[str, Published]] = {
 }
 """Workload → what the rounds call it."""
 _INFERENCE: Final[Mapping[str, str]] = {"resnet": "resnet50", "resnet50": "resnet50"}
+_TRAINED: Final[Mapping[str, str]] = {"resnet50": "imagenet_v1"}
+"""Workload → the weights beside which published results stand: theirs are trained, not random."""
 _LITE: Final = 100
 """Samples of SQuAD's first part, by which the rounds judge MobileBERT."""
 
@@ -107,6 +110,8 @@ def knobs_of(
     chosen = {name: value for name, value in knobs.items() if name not in PRECISION_KNOBS}
     if SUITE_VERSION in chosen:
         chosen[SUITE_VERSION] = round_
+    if KNOB in chosen and workload in _TRAINED:
+        chosen[KNOB] = _TRAINED[workload]
     choices = known.knobs["dataset"].choices if known and "dataset" in known.knobs else ()
     if accuracy_samples == _LITE and "lite" in (choices or ()):
         chosen["dataset"] = "lite"

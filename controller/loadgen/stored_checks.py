@@ -47,6 +47,8 @@ def _metrics(result: StoredResult, log: logs.DetailLog, scenario: str) -> Iterat
             yield judged(name, "nothing", value, OWN, same=False)
         else:
             yield equal(name, metric.value, value, OWN)
+            if metric.samples:  # tables would rank by them
+                yield judged(f"{name} samples", len(metric.samples), "none", OWN, same=False)
     known = {*expected, "latency", LATENCY}
     if more := sorted(set(result.metrics) - known):
         yield unchecked(", ".join(more), None, "LoadGen's logs do not have them")

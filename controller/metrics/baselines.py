@@ -11,7 +11,7 @@ from controller.contracts.manifests import StackManifest
 from controller.metrics.newest import ResultKey
 
 BASELINE_LABEL = "baseline"
-"""Label by which a device's owner makes it the baseline."""
+"""Label by which a device's owner makes it the baseline, with `yes`."""
 PLAIN_PRECISION = "fp32"
 Order = TypeVar("Order", bound=tuple[object, ...])
 
@@ -21,13 +21,13 @@ def baseline_devices(
 ) -> Iterator[ResultKey]:
     """Yield, of each work, stack and precision, the key of the baseline device.
 
-    Nothing if only one device has results. The baseline is the device with label `baseline`, else a
-    real one, else the first by name.
+    Nothing if only one device has results. The baseline is the device with label `baseline=yes`,
+    else a real one, else the first by name.
     """
 
     def order(key: ResultKey) -> tuple[bool, bool, str]:
         device = devices[key.device]
-        return BASELINE_LABEL not in device.labels, device.virtual, device.id
+        return device.labels.get(BASELINE_LABEL) != "yes", device.virtual, device.id
 
     return _first_of_each(keys, lambda key: key[1:], order)
 

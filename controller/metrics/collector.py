@@ -19,12 +19,11 @@ from controller.contracts.device import (
     shown_names,
 )
 from controller.contracts.run import Run
-from controller.contracts.suite_version import quality_target
 from controller.contracts.work import Work
 from controller.metrics import names
 from controller.metrics.baselines import baseline_devices, baseline_stacks
 from controller.metrics.families import Gauge, Sample
-from controller.metrics.newest import DelegateKey, Newest, ResultKey
+from controller.metrics.newest import DelegateKey, Newest, ResultKey, target_of
 
 Results = Mapping[ResultKey, Newest]
 Capabilities = Mapping[DelegateKey, Capability]
@@ -66,12 +65,12 @@ def farm_gauges(state: FarmState, newest: NewestOutcomes, catalog: Catalog) -> I
 def of_devices(results: Results, devices: Mapping[str, Device]) -> Results:
     """Return results as they are exported: of devices that are known, virtual ones' work marked.
 
-    A device that no longer exists takes its results with it.
+    A device that no longer exists takes its results with it. Emulated devices have none.
     """
     return {
         key._replace(work=f"{key.work}{names.VIRTUAL_WORK}") if device.virtual else key: it
         for key, it in results.items()
-        if (device := devices.get(key.device))
+        if (device := devices.get(key.device)) and not device.emulated
     }
 
 
@@ -130,12 +129,9 @@ def _results(results: Results, catalog: Catalog) -> Iterator[Gauge]:
     yield Gauge(names.WORK_INFO, ((told, 1) for told in tasks.items()))
     yield Gauge(names.QUALITY_TARGET, (((name, t.metric), t.value) for name, t in targets.items()))
     judged = (
-        (key, it.latest.metrics[target.metric].value < target.value)
+        (key, it.judged.metrics[target.metric].value < target.value)
         for key, it in results.items()
-        if it.latest
-        and key.workload in catalog.workloads
-        and (target := quality_target(catalog.workloads[key.workload], it.latest.knobs))
-        and target.metric in it.latest.metrics
+        if it.judged and (target := target_of(it.judged, catalog))
     )
     yield Gauge(names.QUALITY_MISSED, judged)
 

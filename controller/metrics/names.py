@@ -208,7 +208,7 @@ QUALITY_TARGET = _gauge(
 )
 QUALITY_MISSED = _gauge(
     "quality_target_missed",
-    "1 if the newest result, valid or not, misses its workload's quality target.",
+    "1 if the newest result with that quality, valid or not, misses its workload's target.",
     *RESULT_LABELS,
 )
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import median
 from typing import NamedTuple, Self
 
 from controller.contracts.audit import audit_of
 from controller.contracts.capability import Capability
 from controller.contracts.catalog import Catalog
+from controller.contracts.manifests import QualityTarget
 from controller.contracts.records import REPEATS_KEPT, NewestResult
 from controller.contracts.result import Measurement, Result, Validity
 from controller.contracts.run import OutcomeRecord, Run
+from controller.contracts.suite_version import quality_target
 from controller.contracts.work import Work, work_of
 from controller.metrics.names import NO_PRECISION
 from controller.stats.medians import MedianOfRuns, median_of_runs
@@ -50,7 +53,7 @@ class ResultKey(NamedTuple):
     work: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: `ranked` is kept
 class Newest:
     """The newest results of one key, whatever their other knobs."""
 
@@ -65,29 +68,43 @@ class Newest:
     """Those of the newest VALID result without that metric, such as an accuracy run."""
     profiled: NewestResult | None = None
     """VALID, of a profiled run, with a profile."""
+    judged: NewestResult | None = None
+    """The newest, VALID or not, with the quality that its work has a target of."""
 
     @property
     def medians(self) -> Mapping[str, float]:
         """Metric → median of the values that the repeats report, else those without a rank."""
         return {**_medians(self.checked), **_medians(self.repeats)}
 
-    @property
+    @cached_property
     def ranked(self) -> MedianOfRuns | None:
-        """The median in the metric that ranks the scenario; None if it wasn't measured."""
+        """The median in the metric that ranks the scenario; None if it wasn't measured.
+
+        It is computed once, since its interval takes long.
+        """
         runs = tuple(repeat.ranked for repeat in self.repeats if repeat.ranked)
         return median_of_runs(runs) if runs else None
 
-    def followed_by(self, result: NewestResult, repeats: tuple[Repeat, ...]) -> Self:
-        """Return the newest results after a further result."""
+    def followed_by(
+        self, result: NewestResult, repeats: tuple[Repeat, ...], *, judged: bool
+    ) -> Self:
+        """Return the newest results after a further result; judged: it has a quality target."""
         valid = result.validity is Validity.VALID
         if result.profiled:
             return replace(self, profiled=result) if valid and result.profile else self
+        told = replace(self, latest=result, judged=result if judged else self.judged)
         if valid and result.ranked:
-            return replace(self, latest=result, valid=result, repeats=repeats)
+            return replace(told, valid=result, repeats=repeats)
         if valid:
-            known = self.valid if self.repeats else result
-            return replace(self, latest=result, valid=known, checked=repeats)
-        return replace(self, latest=result)
+            return replace(told, valid=self.valid if self.repeats else result, checked=repeats)
+        return told
+
+
+def target_of(result: NewestResult, catalog: Catalog) -> QualityTarget | None:
+    """Return the target of the quality that a result measured; None if there is none."""
+    workload = catalog.workloads.get(result.workload)
+    target = quality_target(workload, result.knobs) if workload else None
+    return target if target and target.metric in result.metrics else None
 
 
 def _medians(repeats: Sequence[Repeat]) -> dict[str, float]:
@@ -114,7 +131,8 @@ class NewestResults:
         precision = result.precision or NO_PRECISION
         key = ResultKey(result.device, workload, stack, scenario, precision, work.key)
         known = self._by_key.get(key) or Newest(work)
-        self._by_key[key] = known.followed_by(result, self._repeated(result))
+        judged = target_of(result, self._catalog) is not None
+        self._by_key[key] = known.followed_by(result, self._repeated(result), judged=judged)
 
     def snapshot(self) -> Mapping[ResultKey, Newest]:
         """Return the newest results; later results don't change the returned mapping."""

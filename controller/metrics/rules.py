@@ -103,10 +103,13 @@ RECORDED = {
 ALERTS = (
     Alert(
         "ExporterDown",
-        f'up{{job=~"{job_name("controller")}|{job_name("agent")}"}} == 0',
+        # Prometheus knows no target before discovery has answered once.
+        f'up{{job=~"{job_name("controller")}|{job_name("agent")}"}} == 0 or label_replace('
+        f'absent(up{{job="{job_name("controller")}"}}), "instance", "controller", "", "")',
         "1m",
         "{{ $labels.instance }} gives Prometheus no metrics",
-        "The last scrapes failed: the process is gone, out of reach, or has another token.",
+        "The last scrapes failed, or discovery never listed it: the process is gone, out of reach,"
+        " or has another token.",
     ),
     Alert(
         "AgentDown",
@@ -139,7 +142,7 @@ ALERTS = (
     ),
     Alert(
         "QueueStuck",
-        f"{names.QUEUE_OLDEST} > 900 and on() {names.RUNS_LEASED} == 0",
+        f"{names.QUEUE_OLDEST} > 900 and {names.RUNS_LEASED} == 0",
         "5m",
         "runs wait and none runs; the oldest for {{ $value | humanizeDuration }}",
         "No device that is ready may run what is queued.",

@@ -11,7 +11,7 @@ from controller.api.problems import InvalidRequest
 from controller.api.queries import MAX_WORD_CHARACTERS
 from controller.api.reads import Reading, record_of
 from controller.contracts.catalog import Catalog, load_catalog
-from controller.contracts.outcome_filter import Chosen, OutcomeFilter
+from controller.contracts.outcome_filter import Chosen, OutcomeFilter, PageRequest
 from controller.contracts.policy import lab_limits
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.version import installed_version
@@ -28,9 +28,12 @@ NAMES: Final = ("device", "workload", "stack", "scenario")
 """Parameters, each as often as wanted."""
 MOST_VALUES: Final = 200
 REPEATS: Final = 5
-"""Newest results that are taken of each cell on each device."""
+"""Newest results, and failures, that are taken of each cell on each device."""
 MOST_RESULTS: Final = 3000
+MOST_FAILED: Final = 1000
+"""Failures of a comparison, each with its last output."""
 MOST_FAILURES: Final = 100
+"""Those of a sweep's report."""
 MANIFESTS_S: Final = 30.0
 """For so long manifests that were read stand."""
 REPORT_S: Final = 600.0
@@ -114,8 +117,13 @@ def comparison(
     """
 
     def make() -> tuple[Page, Sequence[str]]:
-        results, more = farm.store.newest_of_cells(chosen, REPEATS, MOST_RESULTS)
-        return _page(results, more, catalog_of(kept))
+        found, more = farm.store.newest_of_cells(chosen, REPEATS, MOST_RESULTS)
+        failures, more_failed = farm.store.newest_failures_of_cells(chosen, REPEATS, MOST_FAILED)
+        catalog = catalog_of(kept)
+        results, notes = _ranked(found, more, catalog)
+        if more_failed:
+            notes.append(f"Only the newest {MOST_FAILED} failures are taken.")
+        return _page(results, _known(failures, catalog), catalog), notes
 
     marker = marker_of(farm.home.store)
     return reports.get(("compare", chosen), marker, REPORT_S, make, REPORT_REST)
@@ -131,13 +139,17 @@ def sweep_report(
 
     def make() -> tuple[Page, Sequence[str]]:
         record = record_of(farm.store, sweep_id)
-        chosen, catalog = Chosen(sweeps=frozenset({sweep_id})), catalog_of(kept)
-        found, more = farm.store.newest_of_cells(chosen, MOST_RESULTS, MOST_RESULTS)
-        failures = farm.store.newest_failures(OutcomeFilter(sweep_id=sweep_id), MOST_FAILURES)
-        results, notes = _ranked(found, more, catalog)
-        known = [one for one in failures[::-1] if one.scenario in catalog.scenarios]
+        wanted, catalog = OutcomeFilter(sweep_id=sweep_id), catalog_of(kept)
+        page = farm.store.result_page(wanted, PageRequest(size=MOST_RESULTS, descending=True))
+        failures = farm.store.newest_failures(wanted, MOST_FAILURES)
+        by_age = page.results[::-1]
+        found = sorted(by_age, key=lambda one: not one.counted)
+        results, notes = _ranked(found, page.last is not None, catalog)
+        known = _known(failures[::-1], catalog)
         words = farm.store.annotations(sweep_id).get(sweep_id)
         view = sweep_view(SweepData(record, (), results, known, words), catalog, _made())
+        if page.left_out:
+            notes.append(f"Left out: {page.left_out} that are damaged.")
         if len(failures) == MOST_FAILURES:
             notes.append(f"Only the newest {MOST_FAILURES} failures are shown.")
         return report_page(view), notes
@@ -152,13 +164,12 @@ def catalog_of(kept: Kept) -> Catalog:
 
 
 def _page(
-    found: Sequence[StoredResult], more: bool, catalog: Catalog
-) -> tuple[Page, Sequence[str]]:
-    results, notes = _ranked(found, more, catalog)
-    failures: Sequence[StoredFailure] = ()
+    results: Sequence[StoredResult], failures: Sequence[StoredFailure], catalog: Catalog
+) -> Page:
+    newest = "The newest results and failures of each cell on each device"
     view = view_of(
         title="Compare",
-        description=f"The newest results of each cell on each device, {REPEATS} at most.",
+        description=f"{newest}, {REPEATS} of each at most.",
         facts=measured_facts(results, _made()),
         groups=grouped(results, failures),
         results=results,
@@ -166,7 +177,11 @@ def _page(
         reference=Baseline({}, catalog),
         catalog=catalog,
     )
-    return report_page(view), notes
+    return report_page(view)
+
+
+def _known(failures: Sequence[StoredFailure], catalog: Catalog) -> list[StoredFailure]:
+    return [one for one in failures if one.scenario in catalog.scenarios]
 
 
 def _ranked(

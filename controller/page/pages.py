@@ -34,6 +34,8 @@ PROFILES_KEPT: Final = 4
 """Each may be megabytes."""
 REPORTS_KEPT: Final = 8
 """Comparisons and reports of sweeps; the same holds for them."""
+ASKING: Final = ("/live/queue", "/live/sweeps/{sweep_id}/queue")
+"""Parts that wait for the controller, which may be stuck."""
 WORDS: Final[Mapping[str, object]] = {
     "moment": moment,
     "utc_minute": utc_minute,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.api.reads import Reading
+from controller.contracts.artefacts import ArtefactRecord
 from controller.contracts.errors import NotFound, UserError
 from controller.contracts.facts import OwnFact, unit_of
 from controller.contracts.provenance import FileState, Provenance
@@ -99,12 +100,13 @@ def run_view(farm: Reading, kept: Kept, run_id: str) -> RunView:
             "there is none with this id",
             "Search for the beginning of its id, or open its sweep.",
         )
+    listed = farm.store.artefacts(run_id) if outcomes else []
     own, fault = _own_facts(kept)
     sweeps = {record.sweep_id: record for record in farm.store.sweeps()} if outcomes else {}
     agents, charts, views = farm.store.fleet()[0] if outcomes else [], list[Chart](), []
     for number, outcome in enumerate(outcomes, 1):
         provenance = provenance_of(
-            outcome, run, sweeps.get(outcome.sweep_id), agents, _unread(outcome), own
+            outcome, run, sweeps.get(outcome.sweep_id), agents, _unread(outcome, listed), own
         )
         samples = list[Samples]()
         if isinstance(outcome, StoredResult):
@@ -123,9 +125,12 @@ def _own_facts(kept: Kept) -> tuple[Mapping[str, OwnFact], str]:
         return {}, f"cannot {fault.tried}: {fault.seen}"
 
 
-def _unread(outcome: StoredResult | StoredFailure) -> dict[str, FileState]:
+def _unread(
+    outcome: StoredResult | StoredFailure, listed: Sequence[ArtefactRecord]
+) -> dict[str, tuple[str | None, FileState]]:
     """Return a state for each file: none is read for a page, which `results show` does."""
-    return dict.fromkeys(wanted_files(outcome), FileState.UNCHECKED)
+    wanted = wanted_files(outcome, listed)
+    return {path: (sha256, FileState.UNCHECKED) for path, sha256 in wanted.items()}
 
 
 def _facts(

@@ -24,7 +24,7 @@ from controller.page.doors import (
     require_own_form,
 )
 from controller.page.kept import Kept
-from controller.page.pages import Make, MakePart, Pages
+from controller.page.pages import ASKING, Make, MakePart, Pages
 from controller.page.responses import (
     LAYOUT,
     STATIC,
@@ -47,6 +47,7 @@ OPEN: Final = (SIGN_IN, SESSION)
 TO: Final = web.RequestKey("page_to", str)
 """Where the form of a request to sign in leads."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+InTurn = Callable[[Callable[[Reading], str]], Awaitable[str]]
 
 
 class Site:
@@ -66,7 +67,10 @@ class Site:
         pages, parts = self._pages.by_address, self._pages.parts_by_address
         return [
             *(web.get(path, self._page(make), allow_head=False) for path, make in pages.items()),
-            *(web.get(path, self._part(make), allow_head=False) for path, make in parts.items()),
+            *(
+                web.get(path, self._part(make, asks=path in ASKING), allow_head=False)
+                for path, make in parts.items()
+            ),
             web.get(SIGN_IN, self._sign_in, allow_head=False),
             web.post(SIGN_IN, self._signed_in),
             web.post("/sign-out", self._sign_out),
@@ -158,7 +162,9 @@ class Site:
 
         return handle
 
-    def _part(self, make: MakePart) -> Handler:
+    def _part(self, make: MakePart, *, asks: bool) -> Handler:
+        in_turn: InTurn = self._backing.ask if asks else self._backing.read
+
         async def handle(request: web.Request) -> web.StreamResponse:
             visitor = self._visitor(request)
 
@@ -166,7 +172,7 @@ class Site:
                 template, context = make(farm, request, visitor)
                 return part_of(template, visitor, context)
 
-            return html(request, await self._backing.read(work))
+            return html(request, await in_turn(work))
 
         return handle
 

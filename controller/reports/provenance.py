@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from controller.contracts.artefacts import ArtefactRecord
 from controller.contracts.base import scalar_text, utc_minute
 from controller.contracts.device import RegisteredAgent
 from controller.contracts.facts import FactKind, OwnFact, declaration_of, unit_of
@@ -35,10 +36,15 @@ EXPECTED: Final[Mapping[str, str]] = {
 NOT_RECORDED: Final = "not recorded"
 
 
-def wanted_files(record: StoredResult | StoredFailure) -> dict[str, str | None]:
-    """Return the path of each file that an attempt left, with its checksum if that is recorded."""
+def wanted_files(
+    record: StoredResult | StoredFailure, listed: Sequence[ArtefactRecord]
+) -> dict[str, str | None]:
+    """Return the path of each file that an attempt left, with its checksum if that is recorded.
+
+    listed: the files of its run that the head knows of; a failure names none itself.
+    """
     if isinstance(record, StoredFailure):
-        return {}
+        return {one.path: one.sha256 for one in listed if one.attempt == record.attempt}
     return {**dict.fromkeys(record.artefacts.values()), **record.checksums}
 
 
@@ -47,13 +53,13 @@ def provenance_of(
     run: Run | None,
     sweep: SweepRecord | None,
     agents: Sequence[RegisteredAgent],
-    files: Mapping[str, FileState],
+    files: Mapping[str, tuple[str | None, FileState]],
     own: Mapping[str, OwnFact],
 ) -> Provenance:
     """Return where an outcome comes from.
 
-    run, sweep: None if their records can't be read. files: what has become of `wanted_files`. own:
-    what the catalogue's stacks and scenarios declare.
+    run, sweep: None if their records can't be read. files: `wanted_files` with their checksums, and
+    what has become of them. own: what the catalogue's stacks and scenarios declare.
     """
     attempts = run.attempts if run else ()
     attempt = next((each for each in attempts if each.number == record.attempt), None)
@@ -83,7 +89,7 @@ def provenance_of(
         settings=_of_kind(record.environment, FactKind.SETTING, own),
         conditions=_of_kind(record.environment, FactKind.CONDITION, own),
         files=_files(record, files),
-        not_recorded=tuple(_missing(record, run, sweep)),
+        not_recorded=tuple(_missing(record, run, sweep, any_files=bool(files))),
     )
 
 
@@ -143,19 +149,23 @@ def _of_kind(environment: Environment, kind: FactKind, own: Mapping[str, OwnFact
 
 
 def _files(
-    record: StoredResult | StoredFailure, states: Mapping[str, FileState]
+    record: StoredResult | StoredFailure, files: Mapping[str, tuple[str | None, FileState]]
 ) -> tuple[KeptFile, ...]:
     named: dict[str, list[str]] = {}
     for name, path in ({} if isinstance(record, StoredFailure) else record.artefacts).items():
         named.setdefault(path, []).append(name)
     return tuple(
-        KeptFile(path=path, names=tuple(named.get(path, ())), sha256=sha256, state=states[path])
-        for path, sha256 in wanted_files(record).items()
+        KeptFile(path=path, names=tuple(named.get(path, ())), sha256=sha256, state=state)
+        for path, (sha256, state) in files.items()
     )
 
 
 def _missing(
-    record: StoredResult | StoredFailure, run: Run | None, sweep: SweepRecord | None
+    record: StoredResult | StoredFailure,
+    run: Run | None,
+    sweep: SweepRecord | None,
+    *,
+    any_files: bool,
 ) -> Iterator[str]:
     if sweep is None:
         yield f"sweep {record.sweep_id}"
@@ -167,7 +177,7 @@ def _missing(
             yield f"{means} ({fact})"
     if isinstance(record, StoredResult) and not record.checksums:
         yield "checksums of its files"
-    if isinstance(record, StoredFailure):
+    if isinstance(record, StoredFailure) and not any_files:
         yield "files of a failed attempt"
 
 

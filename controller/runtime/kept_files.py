@@ -17,14 +17,17 @@ def states_of(
 ) -> dict[str, FileState]:
     """Return what has become of each file of an attempt, by its path.
 
-    files: of its run, None of one that no farm has. wanted: path → SHA-256, if it was recorded.
+    files: of its run, None of one that no farm has. wanted: path, as its agent told or as `listed`
+    has it → SHA-256, if it was recorded.
     Each copy is read, and compared with that.
     """
     if files is None:
         return dict.fromkeys(wanted, FileState.ELSEWHERE)
     mine = {one.name: one for one in files.listed if one.attempt == outcome.attempt}
+    listed = {one.path: one.name for one in mine.values()}
     return {
-        path: _state(files, mine, name_of(outcome, path), sha256) for path, sha256 in wanted.items()
+        path: _state(files, mine, listed.get(path) or name_of(outcome, path), sha256)
+        for path, sha256 in wanted.items()
     }
 
 

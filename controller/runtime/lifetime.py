@@ -27,6 +27,7 @@ from controller.platform.inherited import inherited_to_fetch
 from controller.platform.locks import exclusive_now
 from controller.platform.processes import FARM_MARKER, end_marked
 from controller.platform.programs import PYTHON_MODES, python_module
+from controller.platform.terminal import say
 from controller.runtime import cluster as clusters
 from controller.runtime.api_beside import MARK as API_MARK
 from controller.runtime.api_beside import ApiBeside, end_api, have_api
@@ -106,7 +107,8 @@ def bring_up(home: Home, options: UpOptions, timings: Timings = TIMINGS) -> Farm
 
     Raises FarmUnavailable, HomeUnusable, or UserError for an address or a port that can't be had,
     for options other than those of a farm that is up or was lost, or if this host has joined
-    another; what was started is ended again on any exception.
+    another; what was started is ended again then. A farm that is up stays so if its API or
+    Prometheus can't be started, for which UserError is raised.
     """
     home.prepare()
     with _alone(home, "start the farm"), no_supervisor(home):
@@ -121,10 +123,7 @@ def bring_up(home: Home, options: UpOptions, timings: Timings = TIMINGS) -> Farm
             farm = _start_in_place_of(former, home, options)
         if options.supervised:
             _look_after(home, options)
-        if beside.prometheus:
-            _have_prometheus(home, farm)
-        if beside.api:
-            have_api(home, beside.api)
+        _have_beside(home, farm, beside)
         return farm
 
 
@@ -194,6 +193,28 @@ def supervisor_environment(home: Home) -> dict[str, str]:
     """Return the environment of a home's supervisor."""
     own = {FARM_MARKER: home_mark(home, SUPERVISOR), "BENCHFARM_HOME": str(home.path)}
     return {**inherited_to_fetch(os.environ), **own, **PYTHON_MODES}
+
+
+def _have_beside(home: Home, farm: FarmUp, wanted: UpOptions) -> None:
+    """Start what is wanted beside a farm; raises the last error, and says one before.
+
+    The API first: people work with it, and Prometheus may take minutes to fail.
+    """
+    failed: UserError | None = None
+    try:
+        if wanted.api:
+            have_api(home, wanted.api)
+    except UserError as error:
+        failed = error
+    try:
+        if wanted.prometheus:
+            _have_prometheus(home, farm)
+    except UserError as error:
+        if failed:
+            say(f"benchfarm: {failed}", err=True)
+        failed = error
+    if failed:
+        raise failed
 
 
 def _have_prometheus(home: Home, farm: FarmUp) -> None:

@@ -78,6 +78,12 @@ class Prometheus:
             raise PrometheusUnavailable(
                 f"ask Prometheus at {self.url[:SHOWN]}", str(error), "Check that it still runs."
             ) from error
+        if not isinstance(said, dict):
+            raise PrometheusUnavailable(
+                f"ask Prometheus at {self.url[:SHOWN]}",
+                "its answer is no JSON object",
+                "Name the address of a Prometheus.",
+            )
         if said.get("status") != "success":
             raise PrometheusUnavailable(
                 f"ask Prometheus for {parameters.get('query', path)}",

@@ -38,7 +38,9 @@ def hosts_of(knobs: Mapping[str, Scalar]) -> int:
 
 def kind_of_host(device: Device) -> tuple[object, ...]:
     """Return what has to be equal for hosts to train together."""
-    return (device.virtual, device.emulated, *(device.facts.get(name) for name in ALIKE))
+    facts = (device.facts.get(name) for name in ALIKE)
+    # Which CPUs of a host its agent may use doesn't matter, but how many.
+    return (device.virtual, device.emulated, len(device.host_cores), *facts)
 
 
 def like_hosts(devices: Iterable[Device]) -> list[list[Device]]:

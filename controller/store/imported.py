@@ -87,7 +87,8 @@ def _read(path: Path) -> ImportedResult:
     result = ImportedResult.model_validate_json(json.dumps(content))
     if result.run_id != path.stem:
         raise DocumentRefused(f"it is the file of {result.run_id}")
-    return result
+    # Older files have one device for all rounds and divisions of a system.
+    return result.model_copy(update={"device": result.imported.device})
 
 
 def _sealed(result: ImportedResult) -> str:

@@ -91,14 +91,25 @@ class LiveReader(FlatReader):
 
         repeats: so many of each; most: of all together. Raises StoreDamaged if an index is damaged.
         """
+        rows, more = self._newest_of_cells(RESULT, chosen, repeats, most)
+        return self._made(rows, result_of, "the result of run", "run_id"), more
+
+    def newest_failures_of_cells(
+        self, chosen: Chosen, repeats: int, most: int
+    ) -> tuple[list[StoredFailure], bool]:
+        """Return what `newest_of_cells` does, of failures that count."""
+        rows, more = self._newest_of_cells(FAILURE, chosen, repeats, most)
+        return self._made(rows, failure_of, "the failure of run", "run_id"), more
+
+    def _newest_of_cells(
+        self, kind: str, chosen: Chosen, repeats: int, most: int
+    ) -> tuple[list[Measured], bool]:
         with self._snapshot() as (snapshot, connection):
             require_keys(connection, str(self._path))
-            query = newest_of_cells(RESULT, chosen, repeats).limit(most + 1)
+            query = newest_of_cells(kind, chosen, repeats).limit(most + 1)
             numbers = connection.scalars(query).all()
-            found = measured_by_key(RESULT, snapshot, connection, numbers[:most])
-            rows = with_names(found, snapshot, connection)
-        results = self._made(rows, result_of, "the result of run", "run_id")
-        return results, len(numbers) > most
+            found = measured_by_key(kind, snapshot, connection, numbers[:most])
+            return with_names(found, snapshot, connection), len(numbers) > most
 
     def measured_kinds(self) -> list[MeasuredKind]:
         """Return what any cell ever asked for, sorted."""

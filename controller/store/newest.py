@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Select, func, null, or_, select
 from controller.contracts.audit import AUDIT, audit_of
 from controller.contracts.capability import DELEGATE_KNOBS
 from controller.contracts.catalog import Catalog
-from controller.contracts.records import PRECISION_KNOBS, REPEATS_KEPT, precision_of, scores_only
+from controller.contracts.records import PRECISION_KNOBS, REPEATS_KEPT, precision_of
 from controller.contracts.run import AttemptState
 from controller.contracts.work import work_of
 from controller.store import tables
@@ -62,9 +62,9 @@ def results_by_cell() -> Select[Any]:
 def newest_numbers(results: Iterable[Row], catalog: Catalog) -> list[int]:
     """Return the numbers of the newest results of each kind, by age.
 
-    Of each device, work, stack, number format and validity, profiled or not, with a speed or not:
-    those of the newest one's sweep, of all its cells, since repeats of each may follow. results: by
-    age.
+    Of each device, work, stack, number format, validity and mode, profiled or not: those of the
+    newest one's sweep, of all its cells, since repeats of each may follow. By mode, since an
+    accuracy has no speed and a performance no quality. results: by age.
     """
     by_cell: defaultdict[tuple[str, ...], list[Row]] = defaultdict(list)
     for row in results:
@@ -95,7 +95,7 @@ def _kind_of(row: Row, catalog: Catalog) -> tuple[object, ...]:
     knobs = row["knobs"]
     work = work_of(catalog, row["workload"], row["scenario"], row["stack"], knobs)
     said = (row["device_id"], row["stack"], row["validity"], bool(row["profiled"]))
-    return *said, precision_of(knobs), scores_only(knobs), work
+    return *said, precision_of(knobs), knobs.get("mode"), work
 
 
 def newest_tries(

@@ -203,6 +203,22 @@ class StoreReader(FarmReader, Protocol):
         """
         ...
 
+    def stored_outcomes(self, kind: str, wanted: OutcomeFilter) -> int:
+        """Return how many outcomes of a kind a filter keeps, damaged ones among them.
+
+        Called where programs export them, so that they learn of those that are left out. Raises
+        StoreDamaged if an index is damaged.
+        """
+        ...
+
+    def stored_runs(self, sweep_id: str | None = None) -> int:
+        """Return how many runs a sweep, or all, were given; damaged and lost ones among them."""
+        ...
+
+    def stored_sweeps(self) -> int:
+        """Return how many sweeps are stored, damaged ones among them."""
+        ...
+
     def flat_batches(self, wanted: OutcomeFilter) -> Iterator[Sequence[FlatResult]]:
         """Yield the results that a filter keeps, some at a time, in the order of storing.
 
@@ -292,6 +308,12 @@ class StoreReader(FarmReader, Protocol):
         repeats: so many of each; most: of all together. Called where people compare. Raises
         StoreDamaged if an index is damaged.
         """
+        ...
+
+    def newest_failures_of_cells(
+        self, chosen: Chosen, repeats: int, most: int
+    ) -> tuple[list[StoredFailure], bool]:
+        """Return what `newest_of_cells` does, of failures that count."""
         ...
 
     def measured_kinds(self) -> list[MeasuredKind]:

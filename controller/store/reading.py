@@ -111,7 +111,7 @@ class SqliteReader(RunReader):
     def newest_results(self, catalog: Catalog) -> list[NewestResult]:
         """Return the newest results that count, with the repeats of their sweeps, oldest first.
 
-        Of each device, work, stack, number format and validity, profiled or not; paired
+        Of each device, work, stack, number format, validity and mode, profiled or not; paired
         comparisons are no result of one cell. catalog: what says which knobs are work.
         """
         before = len(self._told)

@@ -40,6 +40,19 @@ class RunReader(LiveReader):
         runs.sort(key=lambda run: (places[run.sweep_id], run.position))
         return [run for run in runs if not (open_only and run.state.terminal)]
 
+    def stored_runs(self, sweep_id: str | None = None) -> int:
+        """Return how many runs a sweep, or all, were given; damaged and lost ones among them."""
+        sweeps = tables.sweeps.c
+        query = select(func.sum(sweeps.runs))
+        query = query if sweep_id is None else query.where(sweeps.sweep_id == sweep_id)
+        with self._snapshot() as (_, connection):
+            return connection.scalar(query) or 0
+
+    def stored_sweeps(self) -> int:
+        """Return how many sweeps are stored, damaged ones among them."""
+        with self._snapshot() as (_, connection):
+            return connection.scalar(select(func.count()).select_from(tables.sweeps)) or 0
+
     def run(self, run_id: str) -> Run | None:
         """Return one run, or None if there is no such run."""
         with self._snapshot() as (snapshot, _):

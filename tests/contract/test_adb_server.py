@@ -194,11 +194,36 @@ async def test_a_folder_of_an_earlier_release_is_closed(
     assert "was open to others (mode 0755): closed" in caplog.text
 
 
-async def test_without_adb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "find_spec", lambda name: None)
+@pytest.mark.parametrize(
+    ("missing", "error", "words"),
+    [
+        ("adb", AdbMissing, r"pip install .*adbutils"),
+        ("setsid", AdbUnavailable, r"start an adb server .*'setsid'.*util-linux"),
+        ("log", AdbUnavailable, r"start an adb server .*adb\.log"),
+    ],
+)
+async def test_a_server_that_cannot_be_started_leaves_nothing_open(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    missing: str,
+    error: type[AdbUnavailable],
+    words: str,
+) -> None:
+    if missing == "adb":
+        monkeypatch.setattr(server_module, "find_spec", lambda name: None)
+    if missing == "log":  # a folder has its place, so that no log can be begun
+        (tmp_path / "adb" / "adb.log").mkdir(parents=True)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(AdbMissing, match=r"pip install .*adbutils"):
-        await PrivateServer.start(tmp_path / "adb")
+    before = 0
+    for _ in range(20):
+        with pytest.raises(error, match=words):
+            await PrivateServer.start(tmp_path / "adb")
+        before = before or _descriptors()  # the first start may open what the loop keeps
+    assert _descriptors() == before
+
+
+def _descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def test_somebody_else_s_server(own: PrivateServer) -> None:

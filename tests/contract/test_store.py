@@ -529,6 +529,20 @@ def test_newest_results_are_told_apart_by_work(store: Store) -> None:
     ]
 
 
+def test_newest_results_are_told_apart_by_mode(store: Store) -> None:
+    """A newer run of speed alone took away what a run of mode submission had said of quality."""
+    known = {"workload": "resnet", "stack": "torch"}  # in the catalogue: a mode is no work
+    for generation, mode in enumerate(("submission", "accuracy", "performance"), 1):
+        record = sweep_record(repeats=1, generation=generation)
+        plain = runs_for(record)
+        cell = plain[0].cell.model_copy(update={**known, "knobs": {"mode": mode}})
+        runs = store.add_sweep(record, [run.model_copy(update={"cell": cell}) for run in plain])
+        store.save_runs([report(grant(run).run, result(1.0, Validity.INVALID)) for run in runs])
+    newest = store.newest_results(CATALOG)
+    assert [r.knobs["mode"] for r in newest] == ["submission", "accuracy", "performance"]
+    assert len(NewestResults(CATALOG, newest).snapshot()) == 1, "it is one work"
+
+
 def test_a_newer_sweep_leaves_the_repeats_of_the_older_one_behind(store: Store) -> None:
     for generation, values in ((1, (1.0, 1.1, 1.2)), (2, (2.0, 2.1))):
         record = sweep_record(generation=generation)

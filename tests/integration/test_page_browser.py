@@ -18,6 +18,7 @@ from tests.support.figures import Figure
 from tests.support.opened_pages import Opened, listening
 from tests.support.page import Farm, farm_with_page, page_served
 from tests.support.page_store import add_files, add_hostile, add_large, runs_in
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.integration
 
@@ -165,6 +166,24 @@ def test_a_sweep_is_cancelled_and_who_follows_it_sees_that(
     expect(follower.page.get_by_text("Cancel this sweep")).to_have_count(0)
     expect(follower.page.locator("#running")).to_contain_text("No run is under way")
     assert opened.complaints == follower.complaints == []
+    context.close()
+
+
+def test_a_server_that_does_not_answer_any_more_is_told_of(browser: Browser, shown: Shown) -> None:
+    context = browser.new_context()
+    page = signed_in(context, shown.at("/"))
+    page.locator("[data-updates]").first.wait_for()
+    expect(page.locator("#stale")).to_be_hidden()
+    hanging = [True]
+    page.route("**/live/**", lambda route: None if hanging else route.continue_())
+    patience = (
+        "ms => document.querySelectorAll('[data-live]').forEach(one => one.dataset.patienceMs = ms)"
+    )
+    page.evaluate(patience, 50)
+    expect(page.locator("#stale")).to_contain_text("Not up to date since")
+    hanging.clear()
+    page.evaluate(patience, 60_000)
+    expect(page.locator("#stale")).to_be_hidden(timeout=PATIENCE_S * 1000)
     context.close()
 
 

@@ -11,6 +11,7 @@ import re
 import struct
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path, PurePosixPath
@@ -21,6 +22,7 @@ from agents.remotes.adb import remote as remote_module
 from agents.remotes.adb.addresses import UnixSocket
 from agents.remotes.adb.connections import state_of
 from agents.remotes.adb.facts import read_device
+from agents.remotes.adb.remote import AdbRemote
 from agents.remotes.adb.server import AttachedServer
 from agents.remotes.adb.tracker import track
 from agents.remotes.budget import Budget
@@ -32,6 +34,7 @@ from controller.contracts.result import Blame
 from tests.support.hostile_adb_server import (
     SERIAL,
     SILENCE,
+    TRICKLE,
     HostileServer,
     Say,
     block,
@@ -297,6 +300,32 @@ async def test_a_listing_far_longer_than_that_of_its_tree(tmp_path: Path) -> Non
     }
     async with hostile_server(tmp_path, services) as server:
         assert await kind_of(server.remote().push_tree(tree)) is FaultKind.CORRUPT
+
+
+@pytest.mark.parametrize("plain", [True, False])
+async def test_a_push_that_trickles_has_an_end(tmp_path: Path, plain: bool) -> None:
+    """Something moves all the time, so that nobody's patience ends."""
+
+    def say(request: bytes) -> Iterator[bytes]:
+        told = b"--\n--\n.\n--\n" if b"sha256sum" in request else b""
+        free = b"Filesystem Available\n/data 99999999\n" if b" df /" in request else b""
+        return begun(in_packets(told + free))(request)
+
+    (tmp_path / "tree").mkdir()
+    model = tmp_path / "tree" / "model"
+    model.write_bytes(bytes(32 << 20))
+    model.chmod(0o644 if plain else 0o755)
+    tree = Tree.of(tmp_path / "tree", tmp_path / "archives")
+    assert tree.is_plain is plain
+    services: dict[bytes, Say] = {b"shell,v2": say, b"sync:": lambda _: iter([TRICKLE])}
+    async with hostile_server(tmp_path, services) as server:
+        patient = server.remote().link
+        link = replace(patient, push_s=0.2, push_bytes_per_s=1e9)
+        with pytest.raises(RemoteFault, match=r"cannot push .* bytes: no end after") as caught:
+            async with asyncio.timeout(60):
+                await AdbRemote.of(link, "attacked").push_tree(tree)
+    assert caught.value.kind is FaultKind.HUNG
+    assert caught.value.blame is Blame.DEVICE
 
 
 async def test_an_endless_table_of_free_storage(tmp_path: Path) -> None:

@@ -19,6 +19,9 @@ Say = Callable[[bytes], Iterator[bytes]]
 """What is said after the request that opened a service of the phone, piece by piece."""
 SILENCE = b"(silence)"
 """Piece after which nothing more is said until the client hangs up."""
+TRICKLE = b"(trickle)"
+"""Piece after which what the client sends is taken, slowly, and nothing more is said."""
+TRICKLE_BYTES, TRICKLE_S = 1 << 14, 0.005
 BLOCK = 1 << 16
 
 
@@ -63,6 +66,10 @@ class HostileServer:
                 for piece in self._answer(request):
                     if piece == SILENCE:
                         await reader.read()
+                        return
+                    if piece == TRICKLE:
+                        while await reader.read(TRICKLE_BYTES):
+                            await asyncio.sleep(TRICKLE_S)
                         return
                     self.said_bytes += len(piece)
                     writer.write(piece)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from controller.metrics.exporter import LOOPBACK
+
+LOOK_S = 0.05
 
 
 @dataclass(slots=True)
@@ -23,6 +26,10 @@ class Peer:
     """Whether nothing follows the head of an answer, or no answer a POST."""
     url: str = ""
     asked: list[str] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
+    """The paths of connections on which it keeps silent."""
+    most_held: int = 0
+    """At the same time."""
 
 
 @contextmanager
@@ -44,7 +51,15 @@ def answering(peer: Peer) -> Iterator[Peer]:
             for piece in peer.pieces:
                 self.wfile.write(piece)
             if peer.silent:
-                ended.wait()
+                peer.held.append(self.path)
+                peer.most_held = max(peer.most_held, len(peer.held))
+                while not (ended.is_set() or self.has_left()):
+                    pass
+                peer.held.remove(self.path)
+
+        def has_left(self) -> bool:
+            readable, _, _ = select.select([self.connection], [], [], LOOK_S)
+            return bool(readable) and not self.connection.recv(1)
 
         do_POST = do_GET  # noqa: N815 - the name that http.server calls
 

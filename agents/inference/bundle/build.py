@@ -53,6 +53,7 @@ RUN: Final = "run"
 CONTENTS: Final = "BUNDLE.json"
 """The file in the root of a bundle that lists its contents."""
 IMPORTED: Final = (
+    "agents/host/cpu_lists.py",
     "agents/host/cpu_watch.py",
     "agents/host/strain.py",
     "controller/loadgen/audit_pattern.py",

@@ -64,9 +64,9 @@ def measured(spec: RunSpec, tell: Tell, prepare: Callable[[], Prepared]) -> dict
 def _told(
     spec: RunSpec, prepared: Prepared, facts: Mapping[str, object], passed: Clocks
 ) -> dict[str, Any]:
-    """Return the result from LoadGen's logs, INVALID if the clock was set; raises RunnerFault.
+    """Return the result from LoadGen's logs, INVALID if the clock was set or slewed.
 
-    A run with a time that no clock which nobody sets tells, has no result.
+    Raises RunnerFault. A run with a time that no clock which nobody sets tells, has no result.
     """
     objection = None
     if spec.mode == "performance":  # an accuracy run has no times
@@ -113,7 +113,7 @@ def _rest(folder: Path, period_s: float, rest_s: float, tell: Tell) -> Mapping[s
 
 
 def _measure(prepared: Prepared, spec: RunSpec, tell: Tell) -> Clocks:
-    """Run LoadGen's test; return what passed meanwhile on the wall clock and the monotonic one."""
+    """Run LoadGen's test; return what passed meanwhile on the clocks."""
     pace, session = Pace(), prepared.session
     total = expected_samples(spec, prepared.images, prepared.warmth.fastest_s)
 

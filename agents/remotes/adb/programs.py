@@ -37,6 +37,10 @@ PATIENCE_S = 30.0
 """Seconds without progress before the transfer of a file counts as hung."""
 QUICK_S = 20.0
 """How long a phone may take to look or rename; for what reads or writes a whole tree, longer."""
+THOROUGH_S = 600.0
+"""How long a phone may take for what reads or writes a whole tree."""
+PUSH_BYTES_PER_S = 1e6
+"""Slowest link over which files are pushed; USB 2 has 20 to 40 times as much."""
 _BROKEN = frozenset({FaultKind.OFFLINE, FaultKind.UNAUTHORIZED, FaultKind.ADB_SERVER})
 _NUMBER = re.compile(r"\d{1,10}", re.ASCII)
 log = logging.getLogger(__name__)
@@ -53,6 +57,9 @@ class Link:
     patience_s: float = PATIENCE_S
     return_s: float = RETURN_S
     quick_s: float = QUICK_S
+    push_s: float = THOROUGH_S
+    """What a push may take beyond its bytes at `push_bytes_per_s`."""
+    push_bytes_per_s: float = PUSH_BYTES_PER_S
 
     @property
     def route(self) -> Route:

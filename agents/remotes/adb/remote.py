@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from agents.remotes.adb import device_tree
 from agents.remotes.adb.commands import others_tags
 from agents.remotes.adb.facts import MAX_SAID
-from agents.remotes.adb.programs import Link, Programs
+from agents.remotes.adb.programs import THOROUGH_S, Link, Programs
 from agents.remotes.adb.refusals import fault_of_refusal
-from agents.remotes.adb.sync import receive_tree
+from agents.remotes.adb.sync import Sync, receive_tree
 from agents.remotes.budget import Budget
 from agents.remotes.outputs import RunsPrograms
 from agents.remotes.remote import (
@@ -31,8 +32,6 @@ from agents.remotes.remote import (
 from agents.remotes.tree import Tree, differences
 
 FOLDER = PurePosixPath("/data/local/tmp/benchfarm")
-THOROUGH_S = 600.0
-"""How long a phone may take for what reads or writes a whole tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +177,7 @@ class AdbRemote(RunsPrograms[Programs]):
     async def _send_packed(self, tree: Tree, folder: PurePosixPath) -> int:
         """Send a tree's archive and unpack it into a new folder; return the bytes sent."""
         archive = folder.with_suffix(".tar")
-        async with self.link.sync() as sync:
+        async with self._pushing_sync(tree.archive_bytes) as sync:
             with tree.archive.open("rb") as source:
                 sent = await sync.send(source, archive)
         await self._do("unpack an archive", device_tree.unpack(archive, folder), THOROUGH_S)
@@ -189,11 +188,22 @@ class AdbRemote(RunsPrograms[Programs]):
 
         A data set may take most of a storage, which then has no room for its archive.
         """
-        async with self.link.sync() as sync:
+        async with self._pushing_sync(tree.archive_bytes) as sync:
             sent = 0
             for name, file in tree.contents():
                 sent += await sync.send(file, folder / name)
             return sent
+
+    @asynccontextmanager
+    async def _pushing_sync(self, size: int) -> AsyncIterator[Sync]:
+        """Open a sync session for a block that sends so many bytes; raises RemoteFault."""
+        limit_s = self.link.push_s + size / self.link.push_bytes_per_s
+        try:
+            async with asyncio.timeout(limit_s), self.link.sync() as sync:
+                yield sync
+        except TimeoutError as error:  # a byte now and then resets that of Sync
+            message = f"cannot push {size} bytes: no end after {limit_s:.3g} s"
+            raise self.link.fault(FaultKind.HUNG, message) from error
 
     async def _check_programs(self, path: PurePosixPath, tree: Tree) -> None:
         if tree.programs:

@@ -163,13 +163,27 @@ class PrivateServer:
         await asyncio.to_thread(end_all, find, 1.0)
 
     async def _launch(self) -> None:
-        adb_log = self.folder / "adb.log"
-        adb_log.unlink(missing_ok=True)
+        adb, adb_log = find_adb(), self.folder / "adb.log"
+        try:
+            adb_log.unlink(missing_ok=True)
+            process, heard = await self._begin(adb)
+        except OSError as error:
+            tried = f"start an adb server on {self.address}"
+            remedy = f"Let this user write to {self.folder}, and have setsid (util-linux) on PATH."
+            raise AdbUnavailable(tried, str(error), remedy) from error
+        answer = await _read_all(heard)
+        await process.wait()
+        if answer != b"OK\n":
+            raise self._not_started(adb_log)
+
+    async def _begin(self, adb: str) -> tuple[asyncio.subprocess.Process, int]:
+        """Start a server; return the process that starts it, and the descriptor on which it says
+        whether it runs. Raises OSError."""
         heard, said = os.pipe()
         try:
             # setsid forks, so the server is nobody's child, and outlives the agent.
             process = await asyncio.create_subprocess_exec(
-                *("setsid", "--fork", find_adb(), "-L", f"localfilesystem:{SOCKET}", *_ROLE),
+                *("setsid", "--fork", adb, "-L", f"localfilesystem:{SOCKET}", *_ROLE),
                 *("--reply-fd", str(said)),
                 cwd=self.folder,  # a socket's path may have only 107 bytes
                 stdin=asyncio.subprocess.DEVNULL,
@@ -179,12 +193,12 @@ class PrivateServer:
                 pass_fds=(said,),
                 umask=0o077,
             )
+        except BaseException:
+            os.close(heard)
+            raise
         finally:
             os.close(said)
-        answer = await _read_all(heard)
-        await process.wait()
-        if answer != b"OK\n":
-            raise self._not_started(adb_log)
+        return process, heard
 
     def _not_started(self, adb_log: Path) -> AdbUnavailable:
         said = adb_log.read_text(errors="replace").strip() if adb_log.exists() else ""

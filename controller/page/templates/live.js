@@ -2,6 +2,7 @@
 // Keeps parts of a page up to date: asks again for what `data-live` names, and replaces what changed.
 (() => {
   const stale = document.getElementById("stale");
+  const late = new Set(); // the parts whose last question had no answer
   const stops = "a[href], button, summary, input, [tabindex]";
 
   const replace = (now, fresh) => {
@@ -35,20 +36,23 @@
     };
     const ask = async () => {
       try {
-        const answer = await fetch(live, { cache: "no-cache" });
+        // Of the whole answer: what is shown is not current while it hangs.
+        const signal = AbortSignal.timeout(Number(root.dataset.patienceMs));
+        const answer = await fetch(live, { cache: "no-cache", signal });
         if (answer.redirected) {
           location.reload(); // the session has ended
           return;
         }
         if (!answer.ok) throw new Error(answer.statusText);
         show(await answer.text());
-        stale.hidden = true;
+        late.delete(root);
       } catch {
-        if (stale.hidden) {
+        if (!late.size) {
           stale.textContent = `Not up to date since ${new Date().toLocaleTimeString()}: no answer.`;
         }
-        stale.hidden = false;
+        late.add(root);
       }
+      stale.hidden = !late.size;
     };
     const visible = () =>
       document.hidden

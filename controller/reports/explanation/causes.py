@@ -33,6 +33,7 @@ TOLD_BY: Final[Mapping[Cause, tuple[str, ...]]] = {
             "cores",
             "logical_cpus",
             "cpu_quota",
+            "cpuset",
             "sockets",
         ),
         *("numa_nodes", "memory_bytes", "hypervisor", "manufacturer", "model", "soc", "abi"),

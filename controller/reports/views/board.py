@@ -14,7 +14,7 @@ from controller.contracts.published import PublishedRun
 from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult, SweepRecord
 from controller.contracts.suite_session import MEETS, NOT_VERIFIED
 from controller.reports.groups import Group, grouped
-from controller.reports.views.board_costs import Prices, costs_of
+from controller.reports.views.board_costs import Prices, costs_of, price_of
 from controller.reports.views.board_model import (
     Board,
     BoardDevice,
@@ -32,6 +32,10 @@ from controller.reports.views.scoreboard import scoreboards_of
 KEY = 12
 """Hex digits of a page's name: a board has far fewer than a million pages."""
 MLPERF = "MLPerf"
+BUT_IMPORTED = (
+    "It is said of all rows but those marked as imported: they repeat what their submitters"
+    " published in the round named beside them."
+)
 
 Place = tuple[str, str]
 """Cell and device of a row."""
@@ -99,13 +103,13 @@ def board_view(
     return Board(
         title="Board of measured results",
         facts=tuple((name, text) for name, text in facts.items() if text),
-        notes=(*_left_out(data, catalog), *data.prices.faults),
+        notes=(*_left_out(data, catalog), *data.prices.faults, *_without_cost(data, groups)),
         currency=data.currency,
         scoreboards=scoreboards_of(rankings_of(groups.own, Baseline({}, catalog), catalog)),
         rankings=ranked,
         devices=tuple(_devices(groups.all, ranked, catalog)),
         any_virtual=any(group.origin.virtual for group in groups.all),
-        not_verified=NOT_VERIFIED if _is_mlperf(ranked, shown) else "",
+        not_verified=_not_verified(ranked, shown),
     )
 
 
@@ -137,6 +141,12 @@ def _left_out(data: BoardData, catalog: Catalog) -> Iterator[str]:
         yield f"{_results(late)} left out: late, so not counted."
 
 
+def _without_cost(data: BoardData, groups: BoardGroups) -> Iterator[str]:
+    """Yield why rows of several hosts have no cost."""
+    said = (price_of(group, data.prices)[1] for group in groups.own)
+    yield from dict.fromkeys(why for why in said if why)
+
+
 def _results(count: int) -> str:
     return "1 result is" if count == 1 else f"{count} results are"
 
@@ -156,7 +166,7 @@ def _ranking(
     rows = []
     for row in ranking.rows:
         group = places[row.cell_key, row.device.id]
-        price = prices.an_hour.get(row.device.id)
+        price, _ = price_of(group, prices)
         rows.append(
             BoardRow(
                 key=_row_key(row),
@@ -211,11 +221,12 @@ def _order(name: DeviceName) -> tuple[bool, bool, str, str]:
     return bool(name.imported_from), name.virtual, name.shown, name.id
 
 
-def _is_mlperf(rankings: Iterable[BoardRanking], results: Iterable[StoredResult]) -> bool:
-    """Return whether anything on the board is shown under MLPerf's name."""
+def _not_verified(rankings: Sequence[BoardRanking], results: Iterable[StoredResult]) -> str:
+    """Return what stands beside results under MLPerf's name, and of which rows; else nothing."""
+    if any(r.row.device.imported_from for one in rankings for r in one.rows):
+        return f"{NOT_VERIFIED} {BUT_IMPORTED}"
     told = any(result.environment.get(MEETS) is True for result in results)
-    published = any(r.row.device.imported_from for one in rankings for r in one.rows)
-    return told or published or any(ranking.names_mlperf for ranking in rankings)
+    return NOT_VERIFIED if told or any(one.names_mlperf for one in rankings) else ""
 
 
 def _row_key(row: Row) -> str:

@@ -1,4 +1,4 @@
-"""What an amount of a task costs on a device whose label says its price. Pure."""
+"""What an amount of a task costs on devices whose labels say their prices. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Final
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.published import PRICE
+from controller.contracts.records import StoredResult
 from controller.reports.groups import Group
+from controller.reports.training_plan import hosts_of
 from controller.reports.views.board_model import Cost
 
 HOUR_S: Final = 3600.0
@@ -47,10 +49,39 @@ def prices_of(labels: Mapping[str, Mapping[str, str]]) -> Prices:
     return Prices(an_hour, tuple(faults))
 
 
+def price_of(group: Group, prices: Prices) -> tuple[float | None, str]:
+    """Return what an hour on all hosts of a row costs, and why that is unknown though it matters.
+
+    Virtual devices, rows without a VALID result and those without any price have neither.
+    """
+    if group.origin.virtual or not group.valid:
+        return None, ""
+    teams = [hosts_of(result) for result in group.shown]
+    devices = {device: name for team in teams for device, name in team.items()}
+    if not devices.keys() & prices.an_hour.keys():
+        return None, ""
+    named = f"No cost: {group.origin.device_label} trained"
+    if any(len(team) < _hosts(r) for team, r in zip(teams, group.shown, strict=True)):
+        return None, f"{named} {group.origin.workload} on hosts that its results do not name."
+    if any(team.keys() != devices.keys() for team in teams):
+        return None, f"{named} {group.origin.workload} with other hosts in each repeat."
+    if missing := [name for device, name in devices.items() if device not in prices.an_hour]:
+        lacking = f"of which {', '.join(missing)} lacks the label {PRICE}"
+        return None, f"{named} {group.origin.workload} on {len(devices)} hosts, {lacking}."
+    return sum(prices.an_hour[device] for device in devices), ""
+
+
+def _hosts(result: StoredResult) -> int:
+    """Return how many hosts a result is of, by its knobs and by the names that it has."""
+    asked, names = result.knobs.get("hosts"), result.environment.get("hosts")
+    told = len(names) if isinstance(names, tuple) else 1
+    return max(told, asked) if isinstance(asked, int) else told
+
+
 def costs_of(group: Group, metric: str, price: float | None, catalog: Catalog) -> tuple[Cost, ...]:
     """Return what a row costs; nothing without a price or a VALID result, or on virtual devices.
 
-    metric: the one that ranks the row's scenario.
+    metric: the one that ranks the row's scenario. price: see price_of.
     """
     if price is None or group.origin.virtual or not group.valid:
         return ()

@@ -11,14 +11,14 @@ from controller.reports.views.model import Conditions, DeviceName, Ranking, Row,
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a row's device costs for an amount of its task."""
+    """What a row's devices cost for an amount of its task."""
 
     amount: float
     """In the unit of the device's price."""
     of: str
     """The amount, as `1000 steps`."""
     an_hour: float
-    """The device's price."""
+    """The price of the device, or of all hosts that trained together."""
     metric: str
     value: float
     """The metric, and its median, that the cost comes from."""

@@ -16,13 +16,18 @@ LATENCY = "latency"
 """Raw latencies of single queries, from which LoadGen's percentiles are computed."""
 
 
-def columns_of(groups: Sequence[Group], catalog: Catalog) -> Columns:
-    """Return the columns for the groups of one task; the scenario must be in the catalogue."""
+def columns_of(
+    groups: Sequence[Group], catalog: Catalog, published: Sequence[Group] = ()
+) -> Columns:
+    """Return the columns for the groups of one task; the scenario must be in the catalogue.
+
+    published: imported groups that are ranked beside them.
+    """
     origin = groups[0].origin
     metrics = _measured(groups) | _energy_column(groups)
     name = catalog.scenarios[origin.scenario].metric
-    # If no row has a value, the unit is not used.
-    metric = metrics.get(name, Metric(name, HEADINGS.get(name, name), Unit.SECONDS))
+    unit = _unit_of(name, [*groups, *published])
+    metric = metrics.get(name, Metric(name, HEADINGS.get(name, name), unit))
     quality = _quality(groups, metrics, catalog)
     taken = {name, quality.metric.name if quality else ""}
     several = len({group.origin.stack for group in groups}) > 1
@@ -62,6 +67,12 @@ def _listed(names: Iterable[str], groups: Sequence[Group], catalog: Catalog) -> 
 def _measured(groups: Sequence[Group]) -> dict[str, Metric]:
     found = {name: m.unit for group in groups for name, m in group.measurements().items()}
     return {name: Metric(name, HEADINGS.get(name, name), unit) for name, unit in found.items()}
+
+
+def _unit_of(metric: str, groups: Sequence[Group]) -> Unit:
+    """Return the unit of a metric that no result shown has; INVALID results may, too."""
+    units = (r.metrics[metric].unit for g in groups for r in g.results if metric in r.metrics)
+    return next(units, Unit.SECONDS)  # seconds if nobody measured it: then nothing is shown in it
 
 
 def _energy_column(groups: Sequence[Group]) -> dict[str, Metric]:

@@ -28,7 +28,7 @@ class DeviceName:
     name: str = ""
     """Its shown name; empty if unknown."""
     imported_from: str = ""
-    """Suite and round that published its results; empty for a device of ours."""
+    """Suite, round and division that published its results; empty for a device of ours."""
 
     @property
     def shown(self) -> str:

@@ -88,7 +88,7 @@ def _ranking(
     anchor, problem = named
     origin = groups[0].origin
     workload = catalog.workloads.get(origin.workload)
-    columns = columns_of(groups, catalog)
+    columns = columns_of(groups, catalog, published)
     candidates = candidates_of(groups, columns)
     rows = rows_of(candidates, columns, reference)
     verdicts = _verdicts(candidates, rows, columns, reference)

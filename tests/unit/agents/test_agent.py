@@ -184,6 +184,22 @@ async def test_goes_on_to_the_next_run(box: FarmBox, tmp_path: Path) -> None:
     assert [run.state for run in box.store.runs()] == [RunState.DONE] * 3
 
 
+async def test_why_artefacts_are_no_longer_sent_is_told(
+    box: FarmBox,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def pending(queue: ArtefactQueue) -> list[AttemptRef]:
+        raise OSError("planted")
+
+    monkeypatch.setattr(ArtefactQueue, "pending", pending)
+    said = "artefacts stay on this host until the agent is started again: OSError('planted')"
+    async with serving(MemoryLink(box), Bench(), tmp_path) as agent:
+        await until(lambda: said in caplog.text, "it is told")
+        await agent.registered.wait()
+
+
 async def test_artefacts_are_sent_once_nothing_is_measured(box: FarmBox, tmp_path: Path) -> None:
     link, bench, queue = MemoryLink(box), Bench(), ArtefactQueue(tmp_path / "unsent")
     async with serving(link, bench, tmp_path) as agent:

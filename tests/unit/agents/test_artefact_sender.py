@@ -318,6 +318,24 @@ async def test_a_fault_of_the_sender_ends_nothing(
     assert "planted" in caplog.text
 
 
+async def test_an_attempt_that_cannot_be_taken_off_the_queue_ends_nothing(
+    runs: AgentRuns, link: StoreLink, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    link.gate.clear()
+    async with sending(runs, link) as sender:
+        sender.put(REF)
+        await until(lambda: link.parts, "a part is under way")
+        (queued,) = (runs.folder / "unsent").iterdir()
+        queued.unlink()
+        queued.mkdir()  # which is not unlinked
+        link.gate.set()
+        await until(lambda: "could not be sent now" in caplog.text, "it is told")
+        queued.rmdir()
+        sender.put(REF)
+        await all_sent(runs)
+    assert at_the_head(tmp_path) == FILES
+
+
 async def test_an_attempt_whose_folder_is_gone_is_forgotten(
     runs: AgentRuns, link: StoreLink, caplog: pytest.LogCaptureFixture
 ) -> None:

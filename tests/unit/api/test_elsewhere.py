@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from controller.api.contexts import FarmContext, keep_context
 from controller.api.farm_client import asked_for
 from controller.api.reader import ApiReader
-from controller.api.route_kinds import WriteRoute
+from controller.api.route_kinds import TOTAL, WriteRoute
 from controller.api.routes import CONTENT, EVENTS, EXPORTS, READS, WRITES
 from controller.cli.common import reading
 from controller.contracts.base import Contract
@@ -119,6 +120,55 @@ def plain(found: object) -> object:
     if isinstance(found, dict):
         return {name: plain(one) for name, one in found.items()}
     return [plain(one) for one in found] if isinstance(found, list | tuple) else found
+
+
+NEWEST = (
+    "UPDATE outcomes SET device_id = 'none'"
+    " WHERE number = (SELECT max(number) FROM outcomes WHERE type = '{}')"
+)
+DAMAGED: dict[str, tuple[str, Callable[[ApiReader], object]]] = {
+    "sweeps": (
+        "UPDATE sweeps SET submitted_at = 5 WHERE number = 2",
+        lambda farm: farm.sweeps(),
+    ),
+    "runs": (
+        "UPDATE runs SET position = 5 WHERE run_id = :run",
+        lambda farm: [farm.runs(SWEEP), farm.runs()],
+    ),
+    "results": (
+        NEWEST.format("result"),
+        lambda farm: farm.results(),
+    ),
+    "failures": (
+        NEWEST.format("failure"),
+        lambda farm: farm.failures(),
+    ),
+}
+
+
+@pytest.mark.parametrize("noun", DAMAGED)
+def test_damage_is_told_of_elsewhere_too(tmp_path: Path, noun: str) -> None:
+    statement, read = DAMAGED[noun]
+    home, told = prepared(tmp_path / "home"), list[str]()
+    with closing(sqlite3.connect(home.store)) as connection, connection:
+        assert connection.execute(statement, {"run": RUN}).rowcount == 1
+    with served(home) as api, closing(ApiReader(context_of(api), told.append)) as farm:
+        read(farm)
+        assert farm.damage() == [f"1 of the farm's {noun} cannot be read there"]
+        assert len(told) == 1
+
+
+@pytest.mark.parametrize("path", ["/results/export", "/failures/export", "/runs/export"])
+def test_the_total_of_an_export_counts_what_is_damaged(tmp_path: Path, path: str) -> None:
+    home = prepared(tmp_path / "home")
+    with served(home) as api:
+        total = api.get(path).headers[TOTAL]
+    with closing(sqlite3.connect(home.store)) as connection, connection:
+        connection.execute(DAMAGED[path.split("/")[1]][0], {"run": RUN})
+    with served(home) as api:
+        for params in ({}, {"format": "parquet"}) if "results" in path else ({},):
+            answer = api.get(path, params=params)
+            assert (answer.status_code, answer.headers[TOTAL]) == (200, total)
 
 
 CALLS = (

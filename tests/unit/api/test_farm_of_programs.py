@@ -16,13 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from controller.api.contexts import FarmContext, keep_context
+from controller.api.farm_client import ApiFarmClient
 from controller.api.options import ApiOptions
 from controller.api.reader import lines_of
 from controller.async_client import AsyncFarm, AsyncResults
 from controller.client import Farm, Results
 from controller.contracts.errors import FarmUnavailable, NotFound, SweepInvalid, UserError
 from controller.contracts.records import Scope, StoredResult
-from controller.contracts.wire import RunEvent
+from controller.contracts.sweep import Sweep
+from controller.contracts.wire import RunEvent, Submission
 from controller.reports.arrow import SCHEMA, parquet_pieces
 from controller.runtime.addresses import Address
 from controller.runtime.client import joined
@@ -163,6 +165,21 @@ def test_the_rest_of_the_farm(farm: Farm) -> None:
         farm.submit({"name": "x"})
     with pytest.raises(FarmUnavailable):
         farm.cancel(SWEEP)
+
+
+def test_a_sweep_may_say_what_is_beyond_the_basic_plane(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Sweep] = []
+
+    def submit(_: ApiFarmClient, sweep: Sweep, *, again: bool) -> Submission:
+        given.append(sweep)
+        return Submission(sweep_id="x", new_runs=1, known_runs=int(again))
+
+    monkeypatch.setattr(ApiFarmClient, "submit", submit)
+    keys = sweep_record().sweep.model_dump(mode="json", exclude_unset=True)
+    farm.submit({**keys, "description": "\U0001f680"})
+    assert [sweep.description for sweep in given] == ["\U0001f680"]
 
 
 async def test_what_is_awaited_is_the_same(farm: Farm) -> None:

@@ -28,7 +28,8 @@ HOSTILE_TEXTS = (
     "=cmd|' /C calc'!A0",
     "../../etc/passwd",
 )
-SWEEP = sweep_record(generation=2, repeats=12).sweep_id
+RECORD = sweep_record(generation=2, repeats=12)
+SWEEP = RECORD.sweep_id
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +183,33 @@ def test_a_wrong_parameter_is_named(
     assert body["type"] == "urn:benchfarm:problem:invalid-request"
     assert f"use parameter '{said}'" in body["detail"]
     assert body["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("path", "other"),
+    [
+        ("/devices/host-1/history", "/devices/phone-1/history"),
+        (
+            f"/runs/{runs_for(RECORD)[0].run_id}/artefacts",
+            f"/runs/{runs_for(RECORD)[1].run_id}/artefacts",
+        ),
+    ],
+)
+def test_a_cursor_of_another_item_s_list_is_refused(api: Served, path: str, other: str) -> None:
+    params = {"limit": "1", "cursor": api.get(path, params={"limit": "1"}).json()["next"]}
+    assert api.get(path, params=params).status_code == 200
+    refused = api.get(other, params=params)
+    assert refused.status_code == 422
+    assert "it belongs to another list" in refused.json()["detail"]
+
+
+def test_the_list_of_a_run_s_attempts_goes_on_only_in_its_own(api: Served) -> None:
+    with closing(SqliteStore.open_reader(api.home.store)) as store:
+        retried = [run.run_id for run in store.runs() if len(run.attempts) > 1]
+    first, second = (f"/runs/{run_id}/attempts" for run_id in retried[:2])
+    params = {"limit": "1", "cursor": api.get(first, params={"limit": "1"}).json()["next"]}
+    assert [one["number"] for one in api.get(first, params=params).json()["items"]] == [2]
+    assert api.get(second, params=params).status_code == 422
 
 
 def test_a_parameter_that_is_given_twice_is_refused(api: Served) -> None:

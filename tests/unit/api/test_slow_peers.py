@@ -22,18 +22,21 @@ from controller.api import farm_reads, outcome_reads
 from controller.api.certificate import own_certificate, tls_of
 from controller.api.options import STREAMS, STREAMS_OF_USER, ApiOptions
 from controller.api.routes import PREFIX
-from controller.api.source import AT_ONCE, QUESTIONS_AT_ONCE
+from controller.api.source import AT_ONCE, QUESTIONS_AT_ONCE, WRITES_AT_ONCE, Threads
 from controller.api.streams import send_pieces
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.records import Scope
 from controller.metrics.exporter import LOOPBACK
 from controller.metrics.web_server import answered, listen, serve
+from controller.page import pages
+from controller.page.fleet import QueueNow
 from controller.page.responses import html, static_address, static_answer, static_files
 from controller.platform.atomic import write_private
 from controller.runtime.api import MAX_STREAMS
 from controller.runtime.home import Endpoint, Home
 from tests.support.api import SECRETS, UNLIMITED, Described, Served, prepared, served
 from tests.support.http_peer import Peer, answering
+from tests.support.page import browser, page_served
 from tests.support.store_examples import sweep_record
 from tests.support.waiting import PATIENCE_S, eventually, until
 
@@ -116,6 +119,48 @@ def test_a_stuck_controller_holds_up_no_reader(
         assert {one.result(PATIENCE_S).status_code for one in asked} == {200}
 
 
+async def test_who_waits_for_the_controller_leaves_readers_all_their_threads() -> None:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))  # as on few cores
+    threads, begun, free = Threads(), list[str](), threading.Event()
+
+    def stuck(what: str) -> None:
+        begun.append(what)
+        free.wait(PATIENCE_S)
+
+    turns = [threads.write] * WRITES_AT_ONCE + [threads.ask] * QUESTIONS_AT_ONCE
+    turns += [threads.read] * AT_ONCE
+    waiting = [asyncio.create_task(turn(stuck, turn.__name__)) for turn in turns]
+    try:
+        await until(lambda: len(begun) == len(turns), "all have begun")
+    finally:
+        free.set()
+        await asyncio.gather(*waiting)
+
+
+def test_what_queued_runs_wait_for_holds_up_no_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, free = threading.Semaphore(0), threading.Event()
+
+    def stuck(*_: object) -> QueueNow:
+        waiting.release()
+        free.wait(PATIENCE_S)
+        return QueueNow(())
+
+    monkeypatch.setattr(pages, "queue_now", stuck)
+    home = prepared(tmp_path / "home", sweeps=1)
+    with page_served(home) as api, browser(api) as one, ThreadPoolExecutor(AT_ONCE) as pool:
+        asked = [pool.submit(one.get, "/live/queue") for _ in range(AT_ONCE)]
+        try:
+            for _ in range(QUESTIONS_AT_ONCE):
+                assert waiting.acquire(timeout=PATIENCE_S)
+            assert one.get("/sweeps").status_code == 200
+            assert not waiting.acquire(blocking=False), "others wait for their turn"
+        finally:
+            free.set()
+        assert {each.result(PATIENCE_S).status_code for each in asked} == {200}
+
+
 @contextmanager
 def controller_of(home: Home, peer: Peer) -> Iterator[None]:
     """Have a peer answer as a home's controller."""
@@ -166,6 +211,22 @@ def test_no_user_takes_all_streams_of_events(tmp_path: Path) -> None:
         assert said == "cannot watch the sweep: 3 are watched already"
         first.close()
         eventually(lambda: watch(Scope.ADMINISTRATOR).status_code == 200, "a stream is free")
+
+
+def test_who_opens_streams_and_leaves_takes_none_for_long(tmp_path: Path) -> None:
+    home = prepared(tmp_path / "home", sweeps=1)
+    quiet = Peer(pieces=[b"\n"], silent=True)
+    few = options(streams=3, streams_of_user=3)
+    with controller_of(home, quiet), served(home, few) as api:
+        said = set()
+        for _ in range(10):
+            with watching(api, Scope.VIEWER) as answer:
+                said.add(answer.status_code)
+        assert 200 in said
+        eventually(lambda: not quiet.held, "the controller's streams have ended")
+        assert quiet.most_held <= 3
+        with watching(api, Scope.VIEWER) as answer:
+            assert answer.status_code == 200
 
 
 @contextmanager

@@ -202,7 +202,7 @@ def exported(
     """Return an export, of which no more than three items are read at a time, and its total."""
     counting.made = 0
     export = export_of(Reading(counting, NOWHERE))
-    assert counting.made <= 1 + 3, "one tells the total"
+    assert counting.made <= 3, "none is read to tell the total"
     pieces, before = list[bytes](), counting.made
     for piece in export.pieces:
         assert counting.made - before <= 3

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -17,11 +18,18 @@ import pytest
 from agents.attempts import on_device
 from agents.attempts.on_device import ANSWERS, LoadGenRunner, modes_of, runner_spec
 from agents.attempts.phone import still_fits
+from agents.attempts.worker_protocol import MESSAGE_BYTES
 from agents.host.cpu_watch import CpuTimes
 from agents.inference.bundle import from_source
 from agents.inference.bundle.requirements import Requirements
 from agents.inference.content import Content, Ready, Runtime, score_answers
-from agents.inference.on_device_result import LATENCIES_BYTES, SAMPLED_BYTES, merged, with_files
+from agents.inference.on_device_result import (
+    LATENCIES_BYTES,
+    PERFORMANCE,
+    SAMPLED_BYTES,
+    merged,
+    with_files,
+)
 from agents.inference.quality import delegated, judged
 from agents.inference.run_length import OFFLINE, run_length
 from agents.inference.run_rules import DATASET_ORIGIN
@@ -49,6 +57,7 @@ from controller.contracts.policy import load_policy
 from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import Job, OnDeviceProgram, Progress, WorkerSpec
+from controller.loadgen.logs import DetailLog, latency_metrics
 from controller.loadgen.own_latencies import FILE as LATENCIES
 from models.mobile.preparation import TRUTHS, Scored
 from models.mobile.samples import TRUTH_JSON
@@ -165,7 +174,7 @@ class FakePhone:
         if self.breaks_with:
             raise self.breaks_with
         self.commands.append(tuple(argv))
-        metric = "top1" if "accuracy" in argv[-1] else "throughput"
+        metric = "peak_memory" if "accuracy" in argv[-1] else "throughput"
         for line in self.says or [result({metric: 0.9}).model_dump_json().encode()]:
             on_line(line)
         return self.ended
@@ -283,7 +292,7 @@ async def test_a_device_does_not_say_what_vouches_for_its_data(
 
     monkeypatch.setattr(Content, "task", task)
     own = {"mode": "performance", "samples": 64, DATASET_ORIGIN: "samples: md5:2 (own.zip)"}
-    said = result({"throughput": 0.9}).model_copy(update={"environment": own})
+    said = result({"peak_memory": 0.9}).model_copy(update={"environment": own})
     outcome = await outcome_on(FakePhone(says=[said.model_dump_json().encode()]), spec)
     assert isinstance(outcome, Result), outcome
     assert outcome.environment[DATASET_ORIGIN] == origin
@@ -356,6 +365,58 @@ async def test_conditions_of_a_run_without_a_duration_are_the_device_s_fault(
         again = spec.model_copy(update={"artefact_dir": str(folder)})
         phone = DamagedPhone(FILE, b"at 101.0\n", seconds)
         await _is_the_device_s_fault(phone, again, "the runner's result: ", "no duration")
+
+
+@pytest.mark.parametrize(
+    ("mode", "metrics"),
+    [
+        ("performance", {"throughput": 0.9, "top1": 1.0}),
+        ("performance", {"throughput": 0.9, "energy": 1.0}),
+        ("performance", {"throughput": 0.9, "predicted_throughput": 1.0}),
+        ("accuracy", {"peak_memory": 0.9, "top1": 1.0}),
+        ("accuracy", {"throughput": 0.9}),
+    ],
+)
+async def test_a_device_does_not_say_its_own_accuracy_or_energy(
+    spec: WorkerSpec, mode: str, metrics: dict[str, float]
+) -> None:
+    job = spec.job.model_copy(update={"knobs": {**spec.job.knobs, "mode": mode}})
+    phone = FakePhone(says=[result(metrics).model_dump_json().encode()])
+    words = ("the runner's result: a metric ", f" in mode {mode}")
+    await _is_the_device_s_fault(phone, spec.model_copy(update={"job": job}), *words)
+
+
+async def test_a_device_does_not_say_samples_of_loadgen_s_figures(spec: WorkerSpec) -> None:
+    told = result({"throughput": 0.9})
+    forged = told.metrics["throughput"].model_copy(update={"samples": (9e9,)})
+    said = told.model_copy(update={"metrics": {"throughput": forged}})
+    phone = FakePhone(says=[said.model_dump_json().encode()])
+    await _is_the_device_s_fault(phone, spec, "samples of throughput, which has one value")
+
+
+def test_all_metrics_of_loadgen_s_log_are_a_runner_s() -> None:
+    log = DetailLog(defaultdict(lambda: 1.0), ())
+    for scenario in ("single_stream", "multi_stream", "server"):
+        assert latency_metrics(log, scenario).keys() <= PERFORMANCE
+
+
+@pytest.mark.parametrize(
+    ("says", "kind"),
+    [
+        (b"what no runner says", FaultKind.PROTOCOL),
+        (b'{"type": "result", "validity": "VALID"}', FaultKind.PROTOCOL),
+        (b" " * MESSAGE_BYTES + b"{}", FaultKind.PROTOCOL),
+        (Progress(phase="load", done=0, total=1).model_dump_json().encode(), "no_result"),
+    ],
+)
+async def test_a_phone_that_answers_garbage_is_to_blame_and_this_host_is_not(
+    spec: WorkerSpec, says: bytes, kind: str
+) -> None:
+    for beside, blame in ((None, Blame.DEVICE), (CpuTimes(), Blame.HARNESS)):
+        phone = FakePhone(ended=replace(WELL, beside=beside), says=[says])
+        outcome = await outcome_on(phone, spec)
+        assert isinstance(outcome, Failure), outcome
+        assert (outcome.blame, outcome.kind) == (blame, kind)
 
 
 async def _is_the_device_s_fault(phone: FakePhone, spec: WorkerSpec, *words: str) -> None:
@@ -467,7 +528,7 @@ async def test_the_deadline_is_that_of_the_whole_submission(spec: WorkerSpec) ->
     outcome = await outcome_on(phone, spec)
     assert isinstance(outcome, Result), outcome
     predicted = {"predicted_throughput"}  # without an interval: its latencies rise throughout
-    assert set(outcome.metrics) == {"throughput", "top1"} | predicted
+    assert set(outcome.metrics) == {"throughput", "peak_memory", "top1"} | predicted
     assert outcome.environment["meets_run_rules"] is False
     assert outcome.environment["model_sha256"] == MODEL_SHA256
     assert str(outcome.environment["bundle"]).startswith("litert-")

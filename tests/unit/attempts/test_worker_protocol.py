@@ -7,6 +7,7 @@ import json
 import pytest
 
 from agents.attempts.worker_protocol import MESSAGE_BYTES, MessageReader
+from controller.contracts.result import Result
 from controller.contracts.wire import Progress
 from tests.support import builders
 
@@ -51,3 +52,19 @@ def test_a_line_beyond_the_limit_is_no_message() -> None:
     of_worker = MessageReader(lambda _: None, most_bytes=len(long))
     of_worker.take(long)
     assert of_worker.last == builders.result()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_fact_with_which_arithmetic_overflows_is_no_message(sign: int) -> None:
+    said = builders.result().model_dump(mode="json")
+    huge, most = sign * 10**400, sign * 10**308
+    for fact in (huge, [1, huge]):
+        reader = MessageReader(lambda _: None)
+        reader.take(json.dumps({**said, "environment": {"samples": fact}}).encode())
+        assert reader.last is None
+        assert reader.garbled is not None
+    reader = MessageReader(lambda _: None)
+    reader.take(json.dumps({**said, "environment": {"samples": most}}).encode())
+    assert isinstance(reader.last, Result)
+    assert reader.last.environment == {"samples": most}
+    assert isinstance(reader.last.environment["samples"], int)

@@ -73,6 +73,14 @@ def test_check_of_what_is_built(benchfarm: Benchfarm) -> None:
     assert (said.status, said.out) == (0, "6 dashboards name only what is exported\n")
 
 
+def test_check_of_a_dashboard_without_a_query(benchfarm: Benchfarm, tmp_path: Path) -> None:
+    empty = tmp_path / "mine.json"
+    empty.write_text('{"title": "Mine", "panels": []}')
+    said = benchfarm("check", str(empty), "--prometheus", "http://127.0.0.1:1")
+    assert (said.status, said.err) == (0, "")
+    assert said.out == "1 dashboards name only what is exported\n0 queries run\n"
+
+
 def test_check_finds_what_is_planted_in_a_file(benchfarm: Benchfarm, tmp_path: Path) -> None:
     text = dict(provisioning_files(Place()))["dashboards/fleet.json"]
     wrong = tmp_path / "mine.json"

@@ -157,6 +157,19 @@ def test_what_is_not_recorded_is_named(home: Path) -> None:
     ]
 
 
+def test_a_failure_has_the_files_that_the_head_knows_of(home: Path) -> None:
+    folder = home / "agent" / "host-1" / "runs" / _run(2) / "1"
+    folder.mkdir(parents=True)
+    (folder / "output.log").write_bytes(KEPT)
+    bring_home(home)
+    announce(home, "unsent.txt", _run(2))
+    (found,) = json.loads(printed_by(home, *SHOW, _run(2), "--provenance", "--json"))
+    files = {file["path"]: (file["state"], file["sha256"]) for file in found["files"]}
+    assert files["1/output.log"] == ("unchanged", SHA256)
+    assert files["1/unsent.txt"][0] == "elsewhere"
+    assert "files of a failed attempt" not in found["not_recorded"]
+
+
 def test_a_failure_has_one_too(home: Path) -> None:
     text = printed_by(home, *SHOW, _run(2), "--provenance")
     assert f"run {_run(2)}, attempt 1: failure signal\n              killed\n" in text

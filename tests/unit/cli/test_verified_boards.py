@@ -153,6 +153,78 @@ def test_a_figure_altered_in_the_boards_data_is_named(
     assert all(figure.startswith(f"{BOARD}: ") for figure in found)
 
 
+def forged_samples(board: Path) -> None:
+    def result(told: Json) -> None:
+        told["metrics"]["latency_p90"]["samples"] = [0.0001]
+
+    def data(told: Json) -> None:
+        row_of(told)["value"] = 0.0001
+
+    edited(logged_run(board) / "result.json", result)
+    edited(board / BOARD, data)
+
+
+def test_samples_of_a_figure_that_loadgen_tells_are_a_difference(board: Path) -> None:
+    forged_samples(board)
+    found, status = differing(board)
+    assert status == 1
+    assert "latency_p90 samples" in found
+
+
+def test_an_invalid_run_that_is_marked_as_used_is_a_difference(board: Path) -> None:
+    run = logged_run(board)
+    edited(run / "result.json", lambda told: told.update(validity="INVALID", reasons=["slow"]))
+
+    def data(told: Json) -> None:
+        row = row_of(told)
+        of = next(each for each in row["runs"] if each["folder"].endswith(run.name))
+        of["validity"] = "INVALID"
+        row["results"].update(valid=1, invalid=1)
+
+    edited(board / BOARD, data)
+    found, status = differing(board)
+    assert status == 1
+    assert f"{BOARD}: used" in found
+
+
+@pytest.mark.parametrize(
+    ("change", "figure"),
+    [
+        (lambda row: row["runs"][0].update(used=False), "used"),
+        (lambda row: row.update(rank=2), "rank"),
+        (lambda row: row.update(rank=None), "rank"),
+        (lambda row: row.update(vs_best=0.5), "vs_best"),
+        (lambda row: row.update(vs_best_interval=[0.5, 0.6]), "vs_best's interval"),
+        (lambda row: row.update(interval=[0.5, 0.6]), "interval"),
+        (lambda row: row["results"].update(valid=20), "valid"),
+        (lambda row: row["results"].update(disturbed=1), "disturbed"),
+        (lambda row: row["results"].update(invalid=1), "invalid"),
+        (lambda row: row["device"].update(virtual=True), "device's virtual"),
+        (lambda row: row["device"].update(imported_from="MLPerf"), "imported"),
+        (lambda row: row.update(stack="other"), "stack"),
+        (lambda row: row["knobs"].update(numerics="fp32"), "knobs"),
+    ],
+)
+def test_what_a_row_says_of_its_results_is_compared(
+    change: Callable[[Json], object], figure: str, board: Path
+) -> None:
+    edited(board / BOARD, lambda told: change(row_of(told)))
+    assert differing(board) == ({f"{BOARD}: {figure}"}, 1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("workload", "other"), ("virtual", True), ("scenario", "offline")]
+)
+def test_what_a_ranking_says_of_its_results_is_compared(
+    field: str, value: object, board: Path
+) -> None:
+    def change(told: Json) -> None:
+        next(r for r in told["rankings"] if r["scenario"] == "single_stream")[field] = value
+
+    edited(board / BOARD, change)
+    assert differing(board) == ({f"{BOARD}: {field}"}, 1)
+
+
 def test_every_figure_of_a_row_is_compared(board: Path) -> None:
     told = json.loads((board / BOARD).read_text())
     names = row_of(told)["metrics"]

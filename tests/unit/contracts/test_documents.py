@@ -175,6 +175,13 @@ def test_yaml_is_refused_in_a_line(text: str, said: str) -> None:
     assert len(reason(refused.value)) < 300
 
 
+def test_a_pair_of_escapes_is_a_character_as_in_json() -> None:
+    said = {"a": "\U0001f680", "\U0001f680": ["x\U00010000\U0010ffff"]}
+    assert load_yaml(json.dumps(said)) == said
+    with pytest.raises(DocumentRefused, match="is given twice"):
+        load_yaml(r'{"\ud83d\ude80": 1, "\U0001f680": 2}')
+
+
 @pytest.mark.parametrize("package", MANIFEST_PACKAGES)
 def test_manifests_are_read_as_by_pyyamls_own_parser(package: str) -> None:
     paths = sorted((ROOT / package / "manifests").rglob("*.yaml"))

@@ -173,7 +173,7 @@ SAMPLED = {
     ("said", "least"),
     [
         (host_facts(), 10),
-        (host_conditions.environment_of(*[host_conditions.read_conditions()] * 2), 7),
+        (host_conditions.environment_of(*[host_conditions.read_conditions({0})] * 2), 7),
         (disturbance.environment_of(disturbance.CpuTimes()), 8),
         (environment_of(PHONE, PHONE), 30),
         (summary([Reading(1.0, {**SAMPLED, "battery_status": "Full"})], 2.0), 7),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from agents.energy.rapl import EnergyMeter, readable_domains
 from agents.energy.trace import EnergyUnknownError
 
 RANGE = 10_000_000_000
+FLEET = Path(__file__).parents[3] / "docs/fleet.md"
 
 
 class Counters:
@@ -16,12 +18,17 @@ class Counters:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.first: dict[str, int] = {}
 
     def add(self, domain: str, name: str, microjoules: int = 0) -> None:
+        (self.folder / domain).mkdir()
+        self.fill(domain, name, microjoules)
+
+    def fill(self, domain: str, name: str, microjoules: int = 0) -> None:
         path = self.folder / domain
-        path.mkdir()
         (path / "name").write_text(f"{name}\n")
         (path / "max_energy_range_uj").write_text(f"{RANGE}\n")
+        self.first[domain] = microjoules
         self.set(domain, microjoules)
 
     def set(self, domain: str, microjoules: int) -> None:
@@ -62,9 +69,10 @@ def test_counters_may_go_round_more_than_once_if_looked_at_in_between(counters: 
     with meter.running():
         for _ in range(4):
             used += 6_000_000_000  # 2.4 ranges in all
-            counters.set("intel-rapl:0", (100 + used) % (RANGE + 1))
+            for domain in ("intel-rapl:0", "intel-rapl:0:1", "intel-rapl:1"):
+                counters.set(domain, (counters.first[domain] + used) % (RANGE + 1))
             meter.look()
-    assert meter.used.joules.value == pytest.approx(24_000)
+    assert meter.used.joules.value == pytest.approx(3 * 24_000)
 
 
 def test_looks_count_only_while_the_meter_runs(counters: Counters) -> None:
@@ -95,7 +103,61 @@ def test_counters_that_stand_still_tell_nothing(counters: Counters) -> None:
     meter = metering(counters)
     with meter.running():
         pass
-    with pytest.raises(EnergyUnknownError, match="0 J were used"):
+    with pytest.raises(EnergyUnknownError, match=r"^package-0: its counter stood still$"):
+        _ = meter.used
+
+
+def test_one_counter_of_several_that_stands_still_is_not_zero_joules(counters: Counters) -> None:
+    meter = metering(counters)
+    with meter.running():
+        counters.set("intel-rapl:0", 600)
+        counters.set("intel-rapl:1", RANGE)
+    with pytest.raises(EnergyUnknownError, match=r"^dram: its counter stood still$"):
+        _ = meter.used
+    with meter.running():
+        counters.set("intel-rapl:0:1", 400)
+    assert meter.used.joules.value == pytest.approx((500 + 10 + 100) / 1e6)
+
+
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("says", [None, "", "much\n"])
+def test_a_counter_that_can_no_longer_be_read_loses_no_run(
+    counters: Counters, begun: bool, says: str | None
+) -> None:
+    meter = metering(counters)
+    counter = counters.folder / "intel-rapl:0" / "energy_uj"
+
+    def damage() -> None:
+        counter.unlink()
+        if says is not None:
+            counter.write_text(says)
+
+    if not begun:
+        damage()
+    with meter.running():
+        if begun:
+            damage()
+        meter.look()
+    with pytest.raises(EnergyUnknownError, match=r"^package-0: its counter can no longer be read"):
+        _ = meter.used
+
+
+def test_of_a_suspended_machine_the_energy_is_not_known(counters: Counters) -> None:
+    """Counters go on meanwhile, but steps are timed by a clock that doesn't."""
+    suspended = iter([7.0, 7.0, 7.05, 7.2])
+    clock = itertools.count(0.0, 4.0).__next__
+    meter = EnergyMeter(readable_domains(counters.folder), clock, suspended.__next__)
+
+    def run() -> None:
+        for domain in ("intel-rapl:0", "intel-rapl:0:1", "intel-rapl:1"):
+            counters.set(domain, (counters.first[domain] + 1000) % (RANGE + 1))
+
+    with meter.running():
+        run()
+        meter.look()
+        meter.look()  # 50 ms are the time between two clocks' readings
+        assert meter.used.joules.value == pytest.approx(3000 / 1e6)
+    with pytest.raises(EnergyUnknownError, match=r"^the machine was suspended$"):
         _ = meter.used
 
 
@@ -118,3 +180,20 @@ def test_a_counter_that_is_set_back_has_not_gone_round(counters: Counters) -> No
         counters.set("intel-rapl:0", 90)
     with pytest.raises(EnergyUnknownError, match=r"package-0: its counter jumped"):
         _ = meter.used
+
+
+def test_what_the_docs_let_the_agent_read_is_all_that_is_counted(tmp_path: Path) -> None:
+    """The class's folder has links; a package's DRAM is a folder in that of the package."""
+    real, linked = tmp_path / "sys/devices/virtual/powercap/intel-rapl", tmp_path / "class"
+    names = {"0": "package-0", "0/0:0": "core", "0/0:1": "dram", "1": "package-1", "1/1:0": "dram"}
+    linked.mkdir()
+    for place, name in names.items():
+        domain = "/".join(f"intel-rapl:{part}" for part in place.split("/"))
+        (real / domain).mkdir(parents=True)
+        Counters(real).fill(domain, name)
+        (linked / Path(domain).name).symlink_to(real / domain)
+    patterns = re.findall(r"^z /(\S+) 0440 root benchfarm$", FLEET.read_text(), re.MULTILINE)
+    readable = {file for pattern in patterns for file in tmp_path.glob(pattern)}
+    counted = readable_domains(linked)
+    assert [domain.name for domain in counted] == ["package-0", "dram", "package-1", "dram"]
+    assert {(domain.path / "energy_uj").resolve() for domain in counted} <= readable

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agents.host.cpu_watch import CpuTimes, CpuWatch, cpu_ticks, read_cpu_times
+from agents.host.cpu_watch import (
+    TICKS_PER_S,
+    CpuTimes,
+    CpuWatch,
+    cpu_ticks,
+    read_cpu_times,
+    siblings_of,
+)
 from agents.host.disturbance import environment_of, objections, validity_of
-from agents.host.strain import Strain
+from agents.host.strain import Strain, own_cores
 from controller.contracts.policy import load_policy
 from controller.contracts.result import Validity
+from tests.support.fake_sysfs import write_files
 
 STAT = """\
 cpu  50 1 30 900 7 2 3 4 0 0
@@ -22,6 +31,7 @@ intr 1 2 3
 """
 
 
+SIBLINGS = "devices/system/cpu/cpu{}/topology/thread_siblings_list"
 UNSTRAINED = Strain(memory_of_s=10.0)
 
 
@@ -34,6 +44,35 @@ def test_ticks_of_the_cores_that_are_asked_for() -> None:
     assert cpu_ticks(STAT, frozenset({0})) == (23, 1)
     assert cpu_ticks(STAT, frozenset({0, 1})) == (86, 4)
     assert cpu_ticks(STAT, frozenset()) == (0, 0)
+
+
+def test_what_siblings_do_counts_but_not_what_is_stolen_from_them(tmp_path: Path) -> None:
+    lists = {SIBLINGS.format(cpu): "0,2\n" for cpu in (0, 2)}
+    write_files(tmp_path, {**lists, SIBLINGS.format(5): "?"})
+    assert siblings_of(frozenset({0}), tmp_path) == {2}
+    assert siblings_of(frozenset({0, 2, 5, 6}), tmp_path) == frozenset()
+    assert cpu_ticks(STAT, frozenset({0}), frozenset({1})) == (86, 1)
+    assert cpu_ticks(STAT, frozenset({0}), frozenset({2})) == (23, 1), "it is not there"
+    with pytest.raises(ValueError, match="does not have all"):
+        cpu_ticks("cpu0 1 2 3 4 5 6 7 8\ncpu1 1 2\n", frozenset({0}), frozenset({1}))
+
+
+@pytest.mark.parametrize(("sibling", "beside"), [(4095, 1.0), (4094, 0.0)])
+def test_a_neighbour_on_a_sibling_disturbs(sibling: int, beside: float, tmp_path: Path) -> None:
+    """With `cores: physical`, the worker runs on one CPU of each core, others on the second."""
+    own = own_cores()
+    write_files(tmp_path, {SIBLINGS.format(core): f"{min(own)},{sibling}" for core in own})
+
+    def after(seconds: int) -> CpuTimes:
+        idle = "".join(f"cpu{core} 0 0 0 9 0 0 0 0\n" for core in own)
+        stat = tmp_path / "stat"
+        stat.write_text(f"{idle}cpu4095 {seconds * TICKS_PER_S} 0 0 9 0 0 0 0\n")
+        return replace(read_cpu_times(stat, tmp_path), elapsed_s=100.0 + seconds, own_s=0.0)
+
+    start = after(0)
+    found = after(10).since(start)
+    assert (found.other_cores, found.steal_share, found.cores) == (beside, 0.0, len(own))
+    assert len(objections(found, load_policy("lab"))) == beside
 
 
 def test_others_are_counted_in_cores_and_what_was_stolen_as_a_share() -> None:
@@ -62,6 +101,8 @@ def test_beyond_them_the_reason_has_the_figures() -> None:
         "other processes kept 0.25 of 2 cores busy while it was timed "
         "(2.50 CPU s in 10.00 s); policy lab allows 0.15"
     )
+    (more,) = objections(timed(other_s=35), load_policy("lab"))
+    assert more.startswith("other processes kept 3.50 cores, siblings of the 2 timed ones among ")
     (steal,) = objections(timed(steal_s=0.8), load_policy("lab"))
     assert "the hypervisor took 4.0% of the cores' time" in steal
     assert len(objections(timed(2.5, 0.8), load_policy("lab"))) == 2

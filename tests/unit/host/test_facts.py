@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from agents.host.facts import agent_id, boot_id, cpu_device, host_facts, machine_id
+from agents.host.facts import agent_id, boot_id, cpu_device, cpuset, host_facts, machine_id
 from controller.contracts.device import Agent, Device, DeviceKind
 from controller.scheduling.selector import parse_selector
 
@@ -26,6 +26,15 @@ def test_the_facts_of_this_host_are_sane() -> None:
     assert facts["sockets"] in range(1, 65)
     assert facts["numa_nodes"] in range(1, 65)
     assert isinstance(facts["hypervisor"], bool)
+
+
+def test_a_cpuset_is_a_fact_only_if_it_leaves_cpus_out() -> None:
+    assert cpuset({8, 0, 1}, 12) == "0-1,8"
+    assert cpuset({0, 1, 2, 3}, 4) is None
+    facts = host_facts()
+    used, online = len(os.sched_getaffinity(0)), facts["logical_cpus"]
+    assert isinstance(online, int)
+    assert ("cpuset" in facts) is (used < online)
 
 
 def test_this_host_is_a_device_that_selectors_understand() -> None:

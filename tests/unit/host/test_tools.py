@@ -1,12 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from agents.host.cpu_lists import format_cpus, format_ranges, parse_cpus
 from agents.host.tools import (
-    format_cpus,
-    parse_cpus,
     read_host_tools,
     read_huge_pages,
     read_nodes,
@@ -21,6 +21,7 @@ from agents.host.tools import (
 def test_cpu_lists(text: str, cpus: set[int]) -> None:
     assert parse_cpus(text) == cpus
     assert parse_cpus(format_cpus(cpus)) == cpus
+    assert parse_cpus(format_ranges(cpus)) == cpus
 
 
 @pytest.mark.parametrize("text", ["", "a", "1-", "1,,2", "-1"])
@@ -85,3 +86,11 @@ def test_this_host() -> None:
     assert tools.nodes
     assert tools.siblings
     assert tools.taskset
+
+
+@pytest.mark.parametrize(
+    ("cpus", "text"),
+    [({5}, "5"), ({0, 1}, "0-1"), ({9, 0, 2, 3, 4}, "0,2-4,9"), (range(1, 2000), "1-1999")],
+)
+def test_ranges_of_cpus_are_as_the_kernel_writes_them(cpus: Iterable[int], text: str) -> None:
+    assert format_ranges(cpus) == text

@@ -159,12 +159,17 @@ def test_what_a_submitter_has_to_fill_in_is_named(
 TASK = "closed/SUBMITTER/results/Acme_Rocket_9/mobilenetEdgeTPU/SingleStream"
 
 
+def trace_of(role: str) -> str:
+    """Return a whole trace without events of samples."""
+    return f'{{"traceEvents":[{{"name":"{role}"}}],"displayTimeUnit":"ns"}}\n'
+
+
 def with_traces(one: StoredResult) -> StoredResult:
     """Return a result whose runs were traced."""
     artefacts = dict(one.artefacts)
     for role in ("performance", "accuracy"):
         folder = Path(artefacts[f"{role}_loadgen_detail"]).parent
-        artefacts[f"{role}_loadgen_trace"] = str(put(folder, f"[{role}]\n", logs.TRACE))
+        artefacts[f"{role}_loadgen_trace"] = str(put(folder, trace_of(role), logs.TRACE))
     return one.model_copy(update={"artefacts": artefacts})
 
 
@@ -172,10 +177,30 @@ def test_traces_are_in_the_tree(tmp_path: Path) -> None:
     write_tree([with_traces(phone_result(tmp_path))], tmp_path / "out")
     for role in ("performance", "accuracy"):
         found = tmp_path / "out" / TASK / f"log_{role}" / logs.TRACE
-        assert found.read_text() == f"[{role}]\n"
+        assert found.read_text() == trace_of(role)
     page = (tmp_path / "out/TO_FILL_IN.md").read_text()
     assert logs.TRACE not in page
     assert f"{TASK}/log_accuracy/{logs.SUMMARY}: it is mandatory, and none is at hand" in page
+
+
+@pytest.mark.parametrize("role", ["performance", "accuracy"])
+@pytest.mark.parametrize("form", ["tree", "json"])
+def test_a_truncated_trace_is_named(
+    role: str, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = with_traces(phone_result(tmp_path))
+    Path(one.artefacts[f"{role}_loadgen_trace"]).write_text("[\n")
+    write = write_tree if form == "tree" else write_app_json
+    write([one], tmp_path / "out")
+    said = capsys.readouterr().out
+    assert f"log_{role}: {logs.TRACE}: truncated, or not a trace of LoadGen" in said
+    assert said.count(logs.TRACE) == 1
+
+
+def test_answers_that_an_accuracy_log_lacks_are_named(tmp_path: Path) -> None:
+    write_tree([phone_result(tmp_path)], tmp_path / "out")
+    page = (tmp_path / "out/TO_FILL_IN.md").read_text()
+    assert f"{TASK}/log_accuracy: it contradicts itself: answers says 0, but is 50000" in page
 
 
 def test_each_missing_trace_is_named(tmp_path: Path) -> None:

@@ -120,6 +120,13 @@ def test_only_edge_cpus_of_mlperf_inference_are_read(tmp_path: Path) -> None:
     assert one.imported.title == "MLPerf Inference v4.0"
     assert one.environment["cpu_model"] == "Acme Core 3"
     assert one.metrics["top1"].value == pytest.approx(0.76014)
+    trained, random = (
+        work_of(CATALOG, one.workload, one.scenario, "eager", {**one.knobs, "weights": weights})
+        for weights in ("imagenet_v1", "none")
+    )
+    theirs = work_of(CATALOG, one.workload, one.scenario, one.stack, one.knobs)
+    assert theirs == trained
+    assert theirs != random
     assert sorted(line.partition(": ")[2] for line in found.left_out) == [
         "it has accelerators (accelerators_per_node 1)",
         "its system_type is datacenter, not edge",

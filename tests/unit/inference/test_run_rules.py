@@ -268,6 +268,15 @@ def of_phone(right: Attempt) -> Iterator[Broken]:
         yield right.saying(**{f"root_{when}": True}), "the phone is rooted"
         lax = "SELinux does not enforce its rules"
         yield right.saying(**{f"selinux_{when}": "Permissive"}), lax
+        for governors, chosen in (
+            ("performance", "performance"),
+            ("performance schedutil", "performance"),
+            ("sched_pixel userspace", "userspace"),
+        ):
+            why = f"governor {chosen} {when} the run"
+            yield right.saying(**{f"governor_{when}": governors}), why
+        for usual in ("schedutil", "sched_pixel sugov-ext", "interactive", "performance_x"):
+            assert right.saying(**{f"governor_{when}": usual}).missed == right.missed
     for name in CALM:
         for when in ("before", "after"):
             yield right.saying(**{f"{name}_{when}": None}), f"{name} not known {when} the run"

@@ -23,17 +23,35 @@ BY_IT = "and LoadGen measures by it"
 @pytest.mark.parametrize(
     ("passed", "objection"),
     [
-        (Clocks(60.009, 60.0, 0.0), None),
-        (Clocks(60.03, 60.0, 0.0), "set by +0.03 s during the run, or the device was suspended, "),
-        (Clocks(59.5, 60.0, 0.0), "set by -0.5 s during the run, "),
-        (Clocks(61.0, 60.0, 0.0), "set by +1 s during the run, or the device was suspended, "),
-        (Clocks(59.0, 60.0, 0.0), "set by -1 s during the run, "),
-        (Clocks(-340.0, 60.0, 0.0), "set by -400 s during the run, "),
-        (Clocks(0.13, 0.1, 0.03), None),  # interrupted between the clocks
-        (Clocks(0.209, 0.2, 0.0), None),
+        (Clocks(60.009, 60.0, 60.0, 0.0), None),
+        (
+            Clocks(60.03, 60.0, 60.0, 0.0),
+            "set by +0.03 s during the run, or the device was suspended, ",
+        ),
+        (Clocks(59.5, 60.0, 60.0, 0.0), "set by -0.5 s during the run, "),
+        (
+            Clocks(61.0, 60.0, 60.0, 0.0),
+            "set by +1 s during the run, or the device was suspended, ",
+        ),
+        (Clocks(59.0, 60.0, 60.0, 0.0), "set by -1 s during the run, "),
+        (Clocks(-340.0, 60.0, 60.0, 0.0), "set by -400 s during the run, "),
+        (Clocks(0.13, 0.1, 0.1, 0.03), None),  # interrupted between the clocks
+        (Clocks(0.209, 0.2, 0.2, 0.0), None),
+        # As chrony slews, and as ntpd does.
+        (Clocks(108.3, 108.3, 100.0, 0.0), "slewed by +8.3 s during the run, "),
+        (Clocks(91.7, 91.7, 100.0, 0.0), "slewed by -8.3 s during the run, "),
+        (Clocks(100.04, 100.04, 100.0, 0.0), None),
+        (Clocks(99.95, 99.95, 100.0, 0.0), None),
+        (Clocks(0.13, 0.13, 0.1, 0.03), None),
+        (Clocks(0.22, 0.22, 0.2, 0.0), "slewed by +0.02 s during the run, "),
+        # Of a clock that is set and slewed, the greater fault is told.
+        (
+            Clocks(113.3, 108.3, 100.0, 0.0),
+            "set by +5 s during the run, or the device was suspended, ",
+        ),
     ],
 )
-def test_a_clock_is_set_if_it_leaves_the_monotonic_one_in_a_run_of_any_length(
+def test_a_clock_is_set_if_it_leaves_the_monotonic_one_and_slewed_if_both_leave_the_raw_one(
     passed: Clocks, objection: str | None
 ) -> None:
     assert passed.objection == (objection and f"the wall clock was {objection}{BY_IT}")

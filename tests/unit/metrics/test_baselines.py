@@ -26,6 +26,12 @@ def test_the_device_its_owner_labelled_is_the_baseline() -> None:
     assert names(baseline_devices([key("a"), key("b")], devices)) == ["b"]
 
 
+def test_a_label_that_says_no_makes_no_baseline() -> None:
+    devices = dict((device("a"), device("b")))
+    devices["b"] = devices["b"].model_copy(update={"labels": {"baseline": "no"}})
+    assert names(baseline_devices([key("a"), key("b")], devices)) == ["a"]
+
+
 def test_else_it_is_the_first_real_one_by_name() -> None:
     devices = dict((device("c"), device("a", virtual=True), device("b")))
     assert names(baseline_devices([key("c"), key("a"), key("b")], devices)) == ["b"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from controller.contracts.base import Scalar
 from controller.contracts.capability import Capability, Verdict
 from controller.contracts.catalog import Catalog, load_catalog
-from controller.contracts.device import Device, DeviceKind
+from controller.contracts.device import EMULATED, Device, DeviceKind
 from controller.contracts.manifests import QualityTarget
 from controller.contracts.profile import ProfileSummary, TopPrimitive
 from controller.contracts.records import NewestResult
@@ -218,6 +219,50 @@ def test_a_result_is_held_to_the_target_of_its_suite_version(box: FarmBox) -> No
     missed = show(box, newest, suite)["benchfarm_quality_target_missed"]
     found = {key[-1].removesuffix(names.VIRTUAL_WORK): value for key, value in missed.items()}
     assert found == {works[0]: 1, works[1]: 0}, "the last is of no version"
+
+
+@pytest.mark.parametrize("validity", [Validity.VALID, Validity.DISTURBED])
+@pytest.mark.parametrize("from_store", [False, True], ids=["events", "after a restart"])
+def test_a_missed_target_stays_until_that_quality_is_measured_again(
+    box: FarmBox, validity: Validity, *, from_store: bool
+) -> None:
+    metrics = FarmMetrics(catalog(), [])
+    box.observe = metrics.observe
+
+    def missed() -> list[float]:
+        read = FarmMetrics(catalog(), box.store.newest_results(catalog()))
+        text = gauge_text((read if from_store else metrics).expose(box.farm.state()).gauges)
+        lines = [one for one in text.splitlines() if one.startswith(f"{names.QUALITY_MISSED}{{")]
+        return [float(one.rpartition(" ")[2]) for one in lines]
+
+    box.farm.register(builders.registration())
+    measure(box, measured(top1=0.5, validity=Validity.INVALID), measured(validity=validity))
+    assert missed() == [1]
+    measure(box, measured(top1=0.75))
+    assert missed() == [0]
+
+
+def test_of_an_emulated_device_no_quality_and_no_work_is_told(box: FarmBox) -> None:
+    emulated = builders.cpu(facts={EMULATED: True}).model_copy(update={"virtual": True})
+    box.farm.register(builders.registration(None, emulated))
+    measure(box, measured(top1=0.5))
+    assert len(box.store.newest_results(catalog())) == 1
+    shown = show(box)
+    assert shown["benchfarm_quality_target_missed"] == {}
+    assert shown["benchfarm_work_info"] == {}
+
+
+def test_a_scrape_computes_each_figure_once_and_the_next_none(
+    box: FarmBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box.farm.register(builders.registration())
+    measure(box, measured())
+    counted = Mock(wraps=median_of_runs)
+    monkeypatch.setattr("controller.metrics.newest.median_of_runs", counted)
+    metrics = FarmMetrics(catalog(), box.store.newest_results(catalog()))
+    texts = [gauge_text(metrics.expose(box.farm.state()).gauges) for _ in range(2)]
+    assert all("benchfarm_result{" in text for text in texts)
+    assert counted.call_count == 1
 
 
 def test_a_profiled_run_is_no_newest_result(box: FarmBox) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 
 from controller.contracts.base import Scalar
@@ -18,6 +20,7 @@ from controller.metrics.newest import (
     ResultKey,
     newest_of,
 )
+from controller.stats.medians import median_of_runs
 from tests.support import builders, store_examples
 
 CATALOG = builders.catalog()
@@ -122,6 +125,18 @@ def test_an_accuracy_run_takes_no_speed_away() -> None:
     alone = fold(scored).snapshot()[KEY]
     assert (alone.valid, alone.ranked) == (scored, None)
     assert dict(alone.medians) == {"peak_memory": 9.0, "top1": 0.7}
+
+
+def test_an_interval_is_computed_once_for_each_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Mock(wraps=median_of_runs)
+    monkeypatch.setattr("controller.metrics.newest.median_of_runs", counted)
+    results = fold(newest(1.0), newest(1.1))
+    for values_of, calls in (((1.0, 1.1), 1), ((1.0, 1.1, 1.2), 2)):
+        for _ in range(3):  # the figure, its interval, another scrape
+            told = results.snapshot()[KEY].ranked
+            assert told == median_of_runs([(value,) for value in values_of])
+        assert counted.call_count == calls
+        results.add(newest(1.2))
 
 
 def test_a_snapshot_does_not_change() -> None:

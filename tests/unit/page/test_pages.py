@@ -14,14 +14,16 @@ import httpx
 import pytest
 
 from controller.contracts.records import Scope
+from controller.contracts.sweep import Cell
 from controller.page.kept import Kept, marker_of
 from controller.page.pages import REPORTS_KEPT
 from controller.reports.html.page import Page
+from controller.scheduling.binding import runs_of
 from controller.store.sqlite import SqliteStore
 from tests.support.api import Served, prepared
 from tests.support.page import browser, form_key_of, page_served
 from tests.support.page_store import HOSTILE, add_hostile, runs_in
-from tests.support.store_examples import grant, report, result
+from tests.support.store_examples import failure, grant, lose, report, result, sweep_record
 from tests.support.waiting import eventually
 
 ALL = (
@@ -312,6 +314,50 @@ def test_chosen_devices_and_workloads_are_set_against_each_other(
     report = viewer.get(farm.at("/sweeps/{sweep}/report"))
     assert "Attempts that measured nothing" in report.text
     assert "Sweep hostile" in report.text
+
+
+def test_a_comparison_tells_of_failures(farm: Farm, viewer: httpx.Client) -> None:
+    page = viewer.get("/compare").text
+    assert "No attempt failed." not in page
+    failed = page.partition('id="failures"')[2].partition("</section>")[0]
+    assert farm.ids["failed"] in failed
+
+
+def test_a_delegate_whose_newest_run_failed_is_not_said_to_work(tmp_path: Path) -> None:
+    home = prepared(tmp_path / "home", sweeps=1)
+    record = sweep_record("delegates")
+    knobs = {"delegate": "gpu"}
+    cell = Cell(
+        workload="retinanet", stack="eager", scenario="training", knobs=knobs, selector="any"
+    )
+    runs = runs_of(record.sweep, record.sweep_id, [cell], now=1500.5)
+    took = {"graph_nodes": 8, "delegated_nodes": 8}
+    crash = failure().model_copy(update={"kind": "crash"})
+    outcomes = result().model_copy(update={"environment": took}), crash
+    with page_served(home) as api, browser(api) as one, closing(SqliteStore.open(home.store)) as to:
+        to.add_sweep(record, runs)
+        # Each asks for another report: one stands for a moment, whatever is stored.
+        for number, (said, stack) in enumerate((("works", ""), ("fails", "eager"))):
+            leased = grant(runs[number], now=3000.0 + 10 * number)
+            to.save_runs([leased])
+            to.save_runs([report(leased.run, outcomes[number], now=3002.0 + 10 * number)])
+            page = one.get(f"/compare?device=host-1&stack={stack}").text
+            delegates = page.partition('id="delegates"')[2].partition("</section>")[0]
+            assert re.findall(r'<span class="(works|fails)">', delegates) == [said]
+
+
+def test_a_sweep_s_report_tells_of_late_results(tmp_path: Path) -> None:
+    home = prepared(tmp_path / "home", sweeps=1)
+    record = add_hostile(home)
+    run = runs_in(record)[4]
+    with closing(SqliteStore.open(home.store)) as store:
+        leased = grant(run, now=3000.0)
+        lost = lose(leased.run, 3030.0)
+        again = grant(lost.run, now=3040.0)
+        for change in (leased, lost, again, report(again.run, result(), 1, 3050.0)):
+            store.save_runs([change])
+    with page_served(home) as api, browser(api) as one:
+        assert "1 late, not counted" in one.get(f"/sweeps/{record.sweep_id}/report").text
 
 
 def reports_in_memory() -> int:

@@ -10,10 +10,12 @@ from agents.attempts.kept_peaks import KeptPeaks
 from agents.attempts.profiled import PeaksFound
 from agents.machine_peaks import Disturbed, peaks_in
 from agents.profiling.peaks import array_bytes, copy_bytes, sizes_at, update_bytes
-from controller.contracts.peaks import UPDATE
+from controller.contracts.base import digest
+from controller.contracts.peaks import UPDATE, MeasuredPeaks, Rate
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.result import Result, Validity
 from controller.reports.profile_tables import summary_lines
+from tests.support import builders
 from tests.support.planted_step import CONVOLUTION, CONVOLUTION_S, STEP_S, planted
 from tests.support.profiling_workers import (
     PEAKS,
@@ -97,6 +99,21 @@ async def test_all_stacks_have_the_same_peaks(
         assert runner.known_peaks(spec_in(tmp_path, stack=stack, malloc="jemalloc")) == found.peaks
     assert runner.known_peaks(spec_in(tmp_path, threads=2)) is None
     assert runner.known_peaks(spec_in(tmp_path, stack="torch-compile")) is None
+
+
+def test_a_machine_with_another_quota_has_other_peaks(tmp_path: Path) -> None:
+    kept, spec = KeptPeaks(tmp_path / "peaks"), spec_in(tmp_path)
+    rates = {UPDATE: Rate(best=1.0, median=1.0, runs=1)}
+    measured = MeasuredPeaks(rates=rates, stack="torch", date=None)
+    kept.add(spec, measured)
+    (file,) = (tmp_path / "peaks").iterdir()
+    settings = {name: spec.job.knobs[name] for name in ("cores", "threads", "numa")}
+    former = {**settings, "host_cores": [0, 1], "cpu_model": None}
+    assert file.name == f"machine-{digest(former)}.json", "known files keep their names"
+    halved = spec.model_copy(update={"device": builders.cpu(facts={"cpu_quota": 0.5})})
+    assert (len(kept.of(spec)), kept.of(halved)) == (1, ())
+    kept.add(halved, measured)
+    assert len([*(tmp_path / "peaks").iterdir()]) == 2
 
 
 async def test_what_was_measured_with_arrays_that_caches_may_hold_is_measured_again(

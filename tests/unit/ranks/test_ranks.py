@@ -17,10 +17,18 @@ from agents.attempts.worker_process import WorkerProcess
 from agents.backends.stepping import OneProcess
 from agents.backends.torch_eager.backend import TorchEager
 from agents.ranks.contention import ROUNDS
+from agents.ranks.meeting import join
 from agents.stacks.interpreter import stack_worker
 from controller.contracts.base import Scalar
-from controller.contracts.result import Failure, Result
-from controller.contracts.wire import HostShare, TrainingHost, TrainingProgram, WorkerSpec
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Failure, Result
+from controller.contracts.wire import (
+    HostShare,
+    RankPlace,
+    TrainingHost,
+    TrainingProgram,
+    WorkerSpec,
+)
 from controller.platform.ports import free_ports
 from controller.platform.processes import WORKER_MARKER, marked_processes
 from controller.platform.programs import python_code
@@ -75,7 +83,8 @@ async def test_ranks_train_as_one_process_does(
         arguments=ARGUMENTS,
         backend="agents.backends.torch_eager.backend:TorchEager",
     )
-    knobs = job_knobs(warmup_steps=0, steps=STEPS, ranks=2, threads=1, **STACK)
+    # Another process may disturb the steps of the efficiency: by this policy, that is not judged.
+    knobs = job_knobs(warmup_steps=0, steps=STEPS, ranks=2, threads=1, policy="mlperf", **STACK)
     job = builders.job(deadline_s=200).model_copy(update={"program": program, "knobs": knobs})
     device = builders.cpu(cores=frozenset(CORES))
     spec = WorkerSpec(job=job, device=device, artefact_dir=str(tmp_path))
@@ -150,6 +159,59 @@ async def test_ranks_on_two_hosts_train_as_one_process_does(
     assert isinstance(computed, tuple)
     assert len(computed) == 2
     assert lead.metrics["peak_memory"].value > 300e6, "of two processes with torch in them"
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_host_that_meets_no_other_is_the_harness_s(tmp_path: Path, index: int) -> None:
+    """It waits for its cores, for which this one's may be waited for, or can't be reached."""
+    (port,) = free_ports(1, "127.0.0.1")
+    place = RankPlace(rank=index, ranks=2, meeting_point=str(tmp_path / "store"), local=1)
+    with pytest.raises(WorkerFault) as caught:
+        join(place, share(index, port), deadline_s=200, meeting_s=2)
+    failure = caught.value.failure
+    assert (failure.blame, failure.kind) == (Blame.HARNESS, "rendezvous")
+    assert f"the hosts a, b did not meet within 2 s at 127.0.0.1, port {port}" in failure.message
+
+
+LISTENS = """
+import sys
+import psutil
+from torch import distributed
+from agents.ranks.meeting import join
+from controller.contracts.wire import HostShare, RankPlace
+share = HostShare.model_validate_json(sys.argv[1])
+join(RankPlace(rank=share.index, ranks=2, meeting_point="", local=1), share, 200.0)
+found = psutil.Process().net_connections()
+print(*sorted({each.laddr.ip for each in found if each.status == "LISTEN"}), end="")
+distributed.barrier()
+distributed.destroy_process_group()
+"""
+
+
+def test_ranks_listen_at_the_address_of_their_host_only() -> None:
+    """An interface may have several, of which gloo by itself takes the first."""
+    (port,) = free_ports(1, "127.0.0.2")
+    addresses = ("127.0.0.2", "127.0.0.3")
+    hosts = tuple(TrainingHost(device_id=each, name=each, address=each) for each in addresses)
+    shares = [HostShare(index=index, hosts=hosts, port=port) for index in (0, 1)]
+    environ = {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo"}
+    programs = [
+        subprocess.Popen(
+            [*python_code(LISTENS), one.model_dump_json()],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environ,
+        )
+        for one in shares
+    ]
+    assert [program.communicate()[0] for program in programs] == list(addresses)
+
+
+def test_a_short_deadline_leaves_time_to_tell_of_it(tmp_path: Path) -> None:
+    (port,) = free_ports(1, "127.0.0.1")
+    place = RankPlace(rank=0, ranks=2, meeting_point=str(tmp_path / "store"), local=1)
+    with pytest.raises(WorkerFault, match="did not meet within 1 s"):
+        join(place, share(0, port), deadline_s=2)
 
 
 async def test_a_host_that_loses_another_waits_to_be_ended(

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import os
 import signal
+import time
 from pathlib import Path
 
 import psutil
 import pytest
 
 from agents.backends.stepping import Stepping
-from agents.host.strain import own_cores
+from agents.host import cpu_watch
+from agents.host.cpu_watch import CpuTimes, CpuWatch
+from agents.host.strain import Reading, own_cores
 from agents.ranks.contention import ROUNDS, rounds_for
 from agents.ranks.member import require_shares
 from agents.ranks.team import Team, lost_rank
@@ -47,8 +50,10 @@ for line in sys.stdin:
 say(type="rank_end", environment={{"pid": os.getpid(), "rank": mine}},
     alone_s=[] if mine else [0.3, 0.4, 0.5], together_s=[0.5, 0.5, 0.5])
 """
-STEP = """say(type="rank_step", loss=[1.0, 3.0][mine], seconds=[0.8, 1.0][mine],
+STEP = """say(type="rank_step", loss=[1.0, 3.0][mine], seconds=1.0,
         computed_s=[0.4, 0.8][mine], exchanged_s=[0.5, 0.1][mine])"""
+
+JUDGES_NO_SERVER = "mlperf"
 
 
 def team(
@@ -59,8 +64,10 @@ def team(
     rank: str = RANK,
     warmup_steps: int = 0,
     in_batches: bool = False,
+    policy: str = JUDGES_NO_SERVER,
+    watch: CpuWatch | None = None,
 ) -> Team:
-    knobs = job_knobs(ranks=ranks, threads=threads, warmup_steps=warmup_steps)
+    knobs = job_knobs(ranks=ranks, threads=threads, warmup_steps=warmup_steps, policy=policy)
     job = builders.job().model_copy(update={"knobs": knobs})
     spec = WorkerSpec(
         job=job,
@@ -68,7 +75,7 @@ def team(
         artefact_dir=str(folder),
         in_batches=in_batches,
     )
-    return Team(spec, python_code(rank.format(step=step)))
+    return Team(spec, python_code(rank.format(step=step)), watch=watch)
 
 
 def failure_of(ranks: Team) -> Failure:
@@ -110,7 +117,8 @@ def test_a_step_is_all_ranks(tmp_path: Path) -> None:
 
 def test_warm_up_steps_are_in_no_figure(tmp_path: Path) -> None:
     """In them, one rank may compile or touch its memory first, and the other waits."""
-    slow = STEP.replace("[0.8, 1.0][mine]", "3.2").replace("[0.4, 0.8][mine]", "[0.1, 3.0][mine]")
+    slow = STEP.replace("=1.0", "=3.2").replace("[0.4, 0.8][mine]", "[0.1, 3.0][mine]")
+    slow = slow.replace("[0.5, 0.1][mine]", "[3.0, 0.1][mine]")
     both = f"first = 'first' not in globals()\n    ({slow}) if first else ({STEP})"
     ranks = team(tmp_path, both, warmup_steps=1)
     ranks.start()
@@ -163,6 +171,26 @@ def test_what_was_not_measured_has_no_figure(tmp_path: Path) -> None:
     assert "contention_share" not in facts
     assert facts["rank_imbalance"] == 0.4
     assert ranks.scaling() == {}
+
+
+@pytest.mark.parametrize("other_cores", [0.0, 1.5])
+def test_steps_beside_other_processes_have_no_efficiency(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other_cores: float
+) -> None:
+    """Only the timed steps are judged for the result; these come after them."""
+    nothing = lambda: CpuTimes(time.monotonic(), 2)  # noqa: E731
+    monkeypatch.setattr(cpu_watch, "read_cpu_times", nothing)  # whatever else this machine does
+    monkeypatch.setattr(cpu_watch, "read_strain", Reading)
+    (watch := CpuWatch()).timed = CpuTimes(1e6, 2, busy_s=other_cores * 1e6)
+    ranks = team(tmp_path, policy="ci", watch=watch)
+    ranks.start()
+    ranks.step()
+    facts = ranks.environment()
+    assert facts["rank_imbalance"] == 0.4, "of the timed steps"
+    assert ("contention_share" in facts) == (not other_cores)
+    assert ("scaling_efficiency" in ranks.scaling()) == (not other_cores)
+    assert watch.timed.elapsed_s > 1e6
+    assert watch.timed.own_s > 0, "the ranks' own time is no other process's"
 
 
 def test_ranks_train_in_batches_of_a_comparison(tmp_path: Path) -> None:

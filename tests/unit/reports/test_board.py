@@ -16,6 +16,7 @@ from controller.contracts.suite_session import MEETS, NOT_VERIFIED
 from controller.contracts.units import Unit
 from controller.reports.board_data import board_csv, board_json
 from controller.reports.groups import Group
+from controller.reports.views.board import BUT_IMPORTED
 from controller.reports.views.board_costs import costs_of, prices_of
 from tests.support.boards import SHA, answered, board_of, rows_of
 from tests.support.imported_examples import imported
@@ -125,6 +126,45 @@ def test_training_costs_are_of_1000_steps_and_of_an_epoch_where_its_samples_are_
     assert [cost.of for cost in costs_of(Group([of], []), "step_time", 3.6, farm)] == ["1000 steps"]
 
 
+def on_hosts(*devices: str, repeat: int = 0) -> StoredResult:
+    """Return a training of 2 s a step on several hosts, the first of which leads."""
+    facts = {"hosts": tuple(f"name of {d}" for d in devices), "host_devices": devices}
+    made = result(device=devices[0], repeat=repeat, metrics=trained((2.0,) * 4), environment=facts)
+    return made.model_copy(update={"run_id": f"run-{'-'.join(devices)}-{repeat}"})
+
+
+def test_a_training_on_several_hosts_costs_the_sum_of_their_prices() -> None:
+    labels = {"a": PRICED, "b": {"price_per_hour": "7.2"}}
+    board = board_of([on_hosts("a", "b"), on_hosts("a", "b", repeat=1)], labels=labels)
+    (cost, *_) = rows_of(board)["a"].costs
+    assert cost.of == "1000 steps"
+    assert cost.an_hour == pytest.approx(10.8)
+    assert cost.amount == pytest.approx(10.8 / 3600 * 2000)
+    assert board.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("results", "priced", "why"),
+    [
+        ([on_hosts("a", "b")], ("a",), "2 hosts, of which name of b lacks the label price_per"),
+        ([on_hosts("a", "b")], ("b",), "2 hosts, of which a lacks the label price_per_hour."),
+        ([on_hosts("a", "b"), on_hosts("a", "c", repeat=1)], "abc", "other hosts in each repeat."),
+        (
+            [on_hosts("a", "b").model_copy(update={"environment": {"hosts": ("a", "b")}})],
+            "ab",
+            "on hosts that its results do not name.",
+        ),
+        ([on_hosts("a", "b")], (), ""),
+    ],
+)
+def test_hosts_without_a_price_and_changing_ones_leave_a_row_without_cost(
+    results: list[StoredResult], priced: str, why: str
+) -> None:
+    board = board_of(results, labels=dict.fromkeys(priced, PRICED))
+    assert rows_of(board)["a"].costs == ()
+    assert [why in note for note in board.notes] == ([True] if why else [])
+
+
 @pytest.mark.parametrize("text", ["free", "-1", "0", "0.0", "nan", "inf", "1e3", "1_0", "0,5", "٣"])
 def test_a_price_that_is_no_number_above_0_is_told(text: str) -> None:
     prices = prices_of({"a": {"price_per_hour": text}, "b": {"rack": "1"}})
@@ -145,16 +185,21 @@ def test_published_results_have_marked_rows_and_no_share_in_anything_else() -> N
     board = board_of(own, imported=[imported(0.001, "w0"), imported(0.001, "w3", system="x")])
     (ranking,) = board.rankings
     first, *rest = ranking.rows
-    assert first.row.device.imported_from == "MLPerf Mobile v4.0"
+    assert first.row.device.imported_from == "MLPerf Mobile v4.0 closed"
     assert (first.row.rank, first.costs) == (1, ())
     assert [row.row.device.imported_from for row in rest] == ["", ""]
-    assert [one.name.imported_from for one in board.devices] == ["", "", "MLPerf Mobile v4.0"]
+    assert [one.name.imported_from for one in board.devices] == [
+        "",
+        "",
+        "MLPerf Mobile v4.0 closed",
+    ]
     assert ranking.ranking.verdicts == plain.rankings[0].ranking.verdicts
     assert board.scoreboards == plain.scoreboards
-    assert board.not_verified == NOT_VERIFIED
-    assert "1 of MLPerf Mobile v4.0" in dict(board.facts)["Imported"]
+    assert board.not_verified == f"{NOT_VERIFIED} {BUT_IMPORTED}"
+    assert "all rows but those marked as imported" in BUT_IMPORTED
+    assert "1 of MLPerf Mobile v4.0 closed" in dict(board.facts)["Imported"]
     (line, *_) = csv.DictReader(io.StringIO(board_csv(board)))
-    assert line["imported_from"] == "MLPerf Mobile v4.0"
+    assert line["imported_from"] == "MLPerf Mobile v4.0 closed"
 
 
 def test_json_has_every_figure_and_the_runs_it_comes_from() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from controller.contracts.base import Scalar
@@ -29,7 +31,7 @@ OURS = [
     for device, seconds in (("phone-a", 0.010), ("phone-b", 0.020))
     for repeat in range(2)
 ]
-MARK = "Acme rocket_9 (imported, MLPerf Mobile v4.0)"
+MARK = "Acme rocket_9 (imported, MLPerf Mobile v4.0 closed)"
 
 
 def view(
@@ -57,6 +59,26 @@ def test_a_published_result_has_a_row_that_says_what_it_is() -> None:
     assert ranking.columns.several_stacks
 
 
+@pytest.mark.parametrize(
+    ("other", "mark"),
+    [
+        ({"division": "open"}, "MLPerf Mobile v4.0 open"),
+        ({"round": "v3.1"}, "MLPerf Mobile v3.1 closed"),
+        ({"suite": "MLPerf Inference", "round": "v5.0"}, "MLPerf Inference v5.0 closed"),
+        ({"division": ""}, "MLPerf Mobile v4.0"),
+    ],
+)
+def test_a_system_has_a_row_for_each_round_and_division(other: dict[str, str], mark: str) -> None:
+    said: dict[str, Any] = {"checksum": "1" * 64, **other}
+    elsewhere = imported(0.016, **said)
+    theirs = [imported(0.015), elsewhere]
+    (ranking,) = view(theirs).rankings
+    rows = [row for row in ranking.rows if row.device.imported_from]
+    assert [(row.median, row.valid) for row in rows] == [(0.015, 1), (0.016, 1)]
+    assert [row.device.imported_from for row in rows] == ["MLPerf Mobile v4.0 closed", mark]
+    assert mark in rows[1].label
+
+
 def test_without_them_the_report_is_the_same_but_for_their_rows() -> None:
     alone, beside = view([]), view([imported(0.001)])
     (mine,), (ranking,) = alone.rankings, beside.rankings
@@ -67,7 +89,7 @@ def test_without_them_the_report_is_the_same_but_for_their_rows() -> None:
     assert (beside.rejected, beside.failed) == (alone.rejected, alone.failed)
     assert dict(alone.facts) == {k: v for k, v in beside.facts if k != "Imported"}
     assert dict(beside.facts)["Imported"] == (
-        "1 of MLPerf Mobile v4.0, measured by their submitters, and not checked here"
+        "1 of MLPerf Mobile v4.0 closed, measured by their submitters, and not checked here"
     )
 
 

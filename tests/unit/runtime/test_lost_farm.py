@@ -99,7 +99,33 @@ def test_a_lost_farm_is_started_as_it_was(farm: Farm, again: UpOptions) -> None:
     bring_up(farm.home, again)
     assert farm.started == [FLEET]
     assert wanted(farm.home) == FLEET
-    assert farm.beside == ["Prometheus", API]
+    assert farm.beside == [API, "Prometheus"]
+
+
+@pytest.mark.parametrize("failing", [("API",), ("Prometheus",), ("API", "Prometheus")])
+def test_what_cannot_start_beside_a_farm_keeps_nothing_else_away(
+    farm: Farm,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    failing: tuple[str, ...],
+) -> None:
+    """A Prometheus that could not start kept the API and the page down."""
+
+    def start(name: str) -> None:
+        farm.beside.append(name)
+        if name in failing:
+            raise UserError(f"start {name}", "it is broken", "Mend it.")
+
+    monkeypatch.setattr(lifetime, "have_api", lambda *_: start("API"))
+    monkeypatch.setattr(lifetime, "_have_prometheus", lambda *_: start("Prometheus"))
+    with pytest.raises(UserError) as raised:
+        bring_up(farm.home, FLEET)
+    assert farm.beside == ["API", "Prometheus"]
+    assert raised.value.tried == f"start {failing[-1]}"
+    said = [line for line in capsys.readouterr().err.splitlines() if line]
+    assert len(said) == len(failing) - 1, "the other error"
+    assert all("start API" in line for line in said)
+    assert farm.is_up
 
 
 def test_other_options_are_refused_and_nothing_is_started(farm: Farm) -> None:
@@ -128,7 +154,7 @@ def test_a_second_up_forgets_neither_prometheus_nor_the_api(farm: Farm) -> None:
     bring_up(farm.home, first)
     bring_up(farm.home, PLAIN)
     assert wanted(farm.home) == first
-    assert farm.beside == ["Prometheus", API]  # those that run are the supervisor's matter
+    assert farm.beside == [API, "Prometheus"]  # those that run are the supervisor's matter
     other = ApiBeside("10.0.0.1", 9443)
     bring_up(farm.home, replace(PLAIN, api=other))
     assert wanted(farm.home) == replace(first, api=other)

@@ -11,11 +11,13 @@ import pytest
 from controller.metrics.prometheus_config import prometheus_files
 from controller.runtime.home import Home
 from controller.runtime.prometheus import (
+    Prometheus,
     PrometheusUnavailable,
     find_program,
     running_beside,
     start_prometheus,
 )
+from tests.support.http_peer import Peer, answering
 from tests.support.prometheus import (
     EVERY_SECOND,
     fixed_targets,
@@ -62,6 +64,14 @@ def test_a_query_it_refuses_and_a_server_that_is_gone(tmp_path: Path) -> None:
         server.query("up")
     assert raised.value.tried == f"ask Prometheus at {server.url}"
     assert running_beside(home) is None
+
+
+@pytest.mark.parametrize("answer", [b"[]", b"null", b'"success"', b"1", b"<html>"])
+def test_a_server_that_is_no_prometheus(answer: bytes) -> None:
+    with answering(Peer(pieces=[answer])) as peer:
+        with pytest.raises(PrometheusUnavailable) as raised:
+            Prometheus(peer.url).query("up")
+        assert raised.value.tried == f"ask Prometheus at {peer.url}"
 
 
 def assert_pages(url: str) -> None:

@@ -16,6 +16,7 @@ from agents.host import cpu_watch
 from agents.host.cpu_watch import CpuTimes
 from agents.host.disturbance import OWN_SPEED
 from agents.host.strain import Reading
+from agents.host.tools import LIBRARIES, read_host_tools
 from agents.kernel_bench import __main__ as kernel_bench
 from agents.kernel_bench import measure, worker
 from agents.kernel_bench.measure import (
@@ -72,6 +73,18 @@ async def test_a_cell_stores_how_fast_an_operator_is(tmp_path: Path) -> None:
     assert outcome.environment["kernels"] == outcome.environment["kernel_variant"] == "scalar"
     assert outcome.metrics["kernel_time"].value > 0
     assert outcome.metrics["eager_ratio"].value > 0
+
+
+@pytest.mark.parametrize("malloc", ["glibc", "glibc-tuned", "jemalloc", "tcmalloc"])
+async def test_memory_is_told_where_it_can_be_seen(tmp_path: Path, malloc: str) -> None:
+    """Other mallocs than glibc's keep what was freed, and a run would seem to need nothing."""
+    glibcs = malloc.startswith("glibc")
+    if not glibcs and malloc not in read_host_tools().libraries:
+        pytest.skip(f"{LIBRARIES[malloc].soname} is not here: {LIBRARIES[malloc].remedy}")
+    outcome = await outcome_of(tmp_path, op="box_match", variant="scalar", malloc=malloc)
+    assert isinstance(outcome, Result), outcome
+    assert str(outcome.environment["malloc"]).startswith("glibc") == glibcs
+    assert ("extra_memory" in outcome.metrics) == glibcs
 
 
 async def test_a_dtype_an_operator_does_not_have_fails(tmp_path: Path) -> None:

@@ -64,6 +64,15 @@ def test_only_like_hosts_train_together() -> None:
     assert placed([wide()], free[:2]) == []
 
 
+def test_like_hosts_have_as_many_cpus_to_use() -> None:
+    one, other, half = (
+        builders.cpu(f"cpu-{n}", cores=frozenset(cores), facts={"cpu_model": "a"})
+        for n, cores in enumerate([{0, 1}, {2, 3}, {0}])
+    )
+    assert placed([wide()], [half, one, other]) == [("wide", "cpu-0"), ("wide", "cpu-1")]
+    assert placed([wide()], [half, one]) == []
+
+
 def test_a_host_whose_cores_are_in_use_is_not_taken() -> None:
     free = [server("cpu-1"), server("cpu-2")]
     assert placed([wide()], free, {"host of cpu-2": {0}}) == []

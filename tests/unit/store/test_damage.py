@@ -11,10 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from controller.cli.main import app
-from controller.contracts.errors import HomeUnusable
+from controller.contracts.errors import HomeUnusable, UserError
+from controller.platform.locks import exclusive_in_thread
 from controller.store import tables
 from controller.store.integrity import check, salvage
 from controller.store.sqlite import SqliteStore
+from controller.store.wal import lock_of
 from tests.support.sample_store import identity, make, see
 
 NEVER_LEASED = "the never leased runs of sweep demo-"
@@ -132,6 +134,27 @@ def test_what_is_sound_is_saved(path: Path, tmp_path: Path) -> None:
     with pytest.raises(HomeUnusable, match="the file exists"):
         salvage(path, new)
     SqliteStore.open(new).close()
+
+
+def test_nothing_is_salvaged_from_a_store_that_a_farm_writes_to(path: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new.sqlite"
+    words = ["store", "salvage", str(new)]
+    with exclusive_in_thread(lock_of(path)):
+        refused = CliRunner().invoke(app, words)
+    assert isinstance(refused.exception, UserError)
+    assert refused.exception.remedy == "Stop the farm first, by `benchfarm down`."
+    assert not new.exists()
+    saved = CliRunner().invoke(app, words)
+    assert (saved.exit_code, new.exists()) == (0, True)
+    assert "benchfarm down" not in saved.output, "the copy has all that a stopped farm has"
+
+
+def test_a_lock_that_cannot_be_asked_is_said(path: Path, tmp_path: Path) -> None:
+    lock_of(path).unlink(missing_ok=True)
+    lock_of(path).symlink_to(tmp_path / "elsewhere")
+    saved = CliRunner().invoke(app, ["store", "salvage", str(tmp_path / "new.sqlite")])
+    assert saved.exit_code == 0
+    assert "cannot tell whether a farm writes to" in saved.output
 
 
 def test_a_new_store_keeps_what_a_damaged_one_has_left(path: Path, tmp_path: Path) -> None:

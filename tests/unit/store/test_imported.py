@@ -55,6 +55,13 @@ def test_imported_twice_adds_nothing(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in (tmp_path / FOLDER).iterdir()} == files
 
 
+def test_a_file_of_an_older_release_is_of_its_round_s_and_division_s_device(tmp_path: Path) -> None:
+    results, theirs = ImportedResults(tmp_path), imported()
+    results.keep([theirs.model_copy(update={"device": "imported-0123456789ab"})])
+    assert results.results() == ([theirs], [])
+    assert results.keep([theirs]).known == (theirs,)
+
+
 def test_one_result_does_not_become_that_of_two_rounds(tmp_path: Path) -> None:
     results = ImportedResults(tmp_path)
     results.keep([imported()])

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from sqlalchemy import Select, create_engine
@@ -15,7 +16,7 @@ from sqlalchemy.dialects import sqlite
 
 from controller.contracts.errors import StoreDamaged
 from controller.contracts.outcome_filter import Chosen, OutcomeFilter, PageRequest
-from controller.contracts.records import StoredResult
+from controller.contracts.records import OutcomeOrigin
 from controller.contracts.result import Validity
 from controller.store.outcome_keys import newest_of_cells, numbers_by_keys
 from controller.store.reading import SqliteReader
@@ -23,6 +24,7 @@ from controller.store.sqlite import SqliteStore
 from tests.support.sample_store import identity, make
 from tests.support.store_examples import sweep_record
 
+Outcome = TypeVar("Outcome", bound=OutcomeOrigin)
 EVERY = PageRequest(size=1000)
 FIRST_SWEEP = sweep_record(generation=1, repeats=12).sweep_id
 
@@ -46,9 +48,9 @@ def reader(original: Path) -> Iterator[SqliteReader]:
         yield found
 
 
-def newest(results: list[StoredResult], chosen: Chosen, repeats: int) -> list[StoredResult]:
-    """Return what is to be found among all results, which are in the order of storing."""
-    places: defaultdict[tuple[str, str], list[StoredResult]] = defaultdict(list)
+def newest(results: list[Outcome], chosen: Chosen, repeats: int) -> list[Outcome]:
+    """Return what is to be found among all outcomes, which are in the order of storing."""
+    places: defaultdict[tuple[str, str], list[Outcome]] = defaultdict(list)
     for one in results:
         fits = (
             (chosen.devices, one.device),
@@ -82,6 +84,20 @@ def test_the_newest_of_each_cell_are_those_among_all(
     assert [identity(one) for one in found] == [identity(one) for one in expected]
     assert (found == []) == (chosen.scenarios == {"none"})
     assert not more
+
+
+@pytest.mark.parametrize("repeats", [1, 2, 1000])
+@pytest.mark.parametrize("device", ["phone-1", "none"])
+def test_the_newest_failures_of_each_cell_are_those_among_all(
+    reader: SqliteReader, device: str, repeats: int
+) -> None:
+    chosen = Chosen(devices=frozenset({device}))
+    found, more = reader.newest_failures_of_cells(chosen, repeats, 1000)
+    expected = newest(reader.failures(), chosen, repeats)
+    assert [identity(one) for one in found] == [identity(one) for one in expected]
+    assert (found == []) == (device == "none")
+    assert not more
+    assert reader.newest_failures_of_cells(Chosen(), 1000, 3) == (reader.failures()[-3:], True)
 
 
 def test_of_more_than_asked_for_the_newest_are_found(reader: SqliteReader) -> None:
