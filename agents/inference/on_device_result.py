@@ -126,7 +126,8 @@ def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:
     """
     told = PERFORMANCE if mode == "performance" else ACCURACY
     if strange := sorted(result.metrics.keys() - told):
-        raise LogUnreadable(f"the runner's result: a metric {strange[0][:80]!a} in mode {mode}")
+        which = f"{strange[0][:80]!a} in mode {mode}"
+        raise LogUnreadable(f"the runner's result: a metric {which}, which no runner tells")
     if repeated := sorted(name for name, metric in result.metrics.items() if metric.samples):
         raise LogUnreadable(f"the runner's result: samples of {repeated[0]}, which has one value")
     artefacts = {f"{mode}_{n}": str(folder / Path(p).name) for n, p in result.artefacts.items()}

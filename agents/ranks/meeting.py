@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import resource
 import socket
 import time
@@ -23,6 +24,12 @@ MEETING_S: Final = 900.0
 """How long ranks wait for those of other hosts: longer than a host waits for cores that other users
 hold (agents/host/cores.py)."""
 _MET: Final = "all ranks have met"
+_LOOK_S: Final = 0.5
+"""How often a rank looks whether the first one listens."""
+_ANSWER_S: Final = 5.0
+"""How long it may take to connect."""
+_LEAST_S: Final = 1.0
+"""What a rank that connects late has at least for meeting the others."""
 _BYTES_PER_KIB: Final = 1024
 
 
@@ -44,7 +51,7 @@ def join(
     else:
         within_s = min(meeting_s, deadline_s / 2)
         with _meeting(share, within_s):
-            store = _shared_store(place, share, timedelta(seconds=within_s))
+            store = _shared_store(place, share, within_s)
         backend = _gloo_at(share.hosts[share.index].address)
     limit = timedelta(seconds=deadline_s)
     with exchanging():
@@ -74,24 +81,48 @@ def _meeting(share: HostShare, within_s: float) -> Iterator[None]:
         raise WorkerFault(failure) from fault
 
 
-def _shared_store(place: RankPlace, share: HostShare, limit: timedelta) -> Any:  # noqa: ANN401
+def _shared_store(place: RankPlace, share: HostShare, within_s: float) -> Any:  # noqa: ANN401
     """Return the store at the first host, which its first rank serves at the host's address, when
     all ranks are there: what follows may take until the deadline."""
+    end_s = time.monotonic() + within_s
     address = share.hosts[0].address
     serves = place.rank == 0
+    if not serves:  # torch waits up to twice as long as it is told for one that does not listen
+        _wait_for_listener(address, share.port, end_s)
     store = distributed.TCPStore(  # type: ignore[attr-defined]
         address,
         share.port,
         place.ranks,
         serves,
-        limit,
+        _left(end_s),
         master_listen_fd=_listening(address, share.port) if serves else None,
     )
     if serves:  # it alone has waited for the others
         store.set(_MET, "")
     else:
-        store.wait([_MET], limit)
+        store.wait([_MET], _left(end_s))
     return store
+
+
+def _wait_for_listener(address: str, port: int, end_s: float) -> None:
+    """Return once a connection is accepted; raises RuntimeError if none is until end_s."""
+    while True:
+        timeout_s = min(_ANSWER_S, _left(end_s).total_seconds())
+        try:
+            socket.create_connection((address, port), timeout_s).close()
+        except OSError as error:
+            left_s = end_s - time.monotonic()
+            if left_s <= 0:
+                raise RuntimeError(f"{address}, port {port}: {error}") from error
+            time.sleep(min(_LOOK_S, left_s))
+        else:
+            return
+
+
+def _left(end_s: float) -> timedelta:
+    """Return the time until end_s in whole milliseconds, as torch counts: never less."""
+    left_s = max(_LEAST_S, end_s - time.monotonic())
+    return timedelta(milliseconds=math.ceil(left_s * 1000))
 
 
 def _gloo_at(address: str) -> str:

@@ -223,7 +223,7 @@ class ApiReader:
         return self._connection.run(self._connection.words.every(kind, path, params or {}, tell))
 
     def _lines(self, kind: type[Item], path: str, params: Params) -> tuple[list[Item], int]:
-        """Return the items of an export, and how many fit."""
+        """Return the items of an export, and how many fit; those that are damaged do not count."""
         words, found = self._connection.words, list[Item]()
         with self._connection.stream(Ask("GET", f"{path}{EXPORT}", params)) as response:
             try:
@@ -231,9 +231,9 @@ class ApiReader:
                 found += (kind.model_validate_json(line) for line in lines_of(response.iter_raw()))
             except (KeyError, ValidationError, ValueError) as error:
                 raise words.stranger("its answer is not one of this release") from error
-        missing = min(total, int(params.get("newest", total))) - len(found)
+        missing = max(0, min(total, int(params.get("newest", total))) - len(found))
         self.note_left_out(missing, path.strip("/"))
-        return found, total
+        return found, total - missing
 
     def _note(self, line: str) -> None:
         if line not in self._told:

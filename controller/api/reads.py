@@ -64,6 +64,7 @@ class Reading:
 
 def sweeps(farm: Reading, asked: SweepQuery, _: Ids) -> SweepPage:
     """Return sweeps by the time of their submission; the last page tells how many are damaged."""
+    stored = farm.store.stored_sweeps()  # first: more may be added meanwhile
     readable = farm.store.sweeps()
     found = (
         record
@@ -72,7 +73,7 @@ def sweeps(farm: Reading, asked: SweepQuery, _: Ids) -> SweepPage:
     )
     descending = asked.sort.startswith("-")
     items, following = page_of(found, _sweep_key, (float, str), asked, descending=descending)
-    left_out = 0 if following else max(0, farm.store.stored_sweeps() - len(readable))
+    left_out = 0 if following else max(0, stored - len(readable))
     return SweepPage(items=items, next=following, left_out=left_out)
 
 

@@ -94,5 +94,5 @@ class Threads:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work, *given)
 
     async def on_cleanup(self, _: web.Application) -> None:
-        """Let the threads end with the server; what is stuck is not waited for."""
+        """Let the threads end once they are through: the server ends without waiting for them."""
         self._pool.shutdown(wait=False)

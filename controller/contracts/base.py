@@ -18,8 +18,8 @@ from pydantic import (
 Scalar = bool | int | float | str
 """A knob's value: the types that YAML, JSON and a command line share."""
 
-Fact = bool | Annotated[int, Field(ge=-(10**308), le=10**308)] | float | str
-"""A value that a worker or a device tells: arithmetic with a longer whole number overflows."""
+ResultFact = bool | Annotated[int, Field(ge=-(10**308), le=10**308)] | float | str
+"""A value that a worker tells: arithmetic with a longer whole number, or a fraction, overflows."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
 """A name that is safe as a part of a path."""

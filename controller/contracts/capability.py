@@ -31,7 +31,8 @@ OF_THE_DEVICE = frozenset({Blame.WORKLOAD, Blame.DEVICE})
 NOT_SAID = frozenset(
     {
         *("lost", "offline", "unauthorized", "hung", "deadline", "signal"),
-        *("disk_full", "storage_full", "corrupt", "shared_serial", "protocol"),
+        *("disk_full", "storage_full", "corrupt", "shared_serial", "protocol", "no_result"),
+        "cores_changed",
     }
 )
 """Kinds of such failures that don't show it either: another attempt may end otherwise."""

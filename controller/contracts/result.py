@@ -9,12 +9,12 @@ from typing import Annotated, Literal, Protocol, TypeVar
 
 from pydantic import BeforeValidator, Field
 
-from controller.contracts.base import Contract, Fact
+from controller.contracts.base import Contract, ResultFact
 from controller.contracts.pair import Pair
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.units import Unit
 
-Environment = dict[str, Fact | tuple[Fact, ...] | None]
+Environment = dict[str, ResultFact | tuple[ResultFact, ...] | None]
 """Flat facts about where and how a result was measured; None where a fact could not be read."""
 
 

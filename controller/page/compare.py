@@ -30,7 +30,7 @@ MOST_VALUES: Final = 200
 REPEATS: Final = 5
 """Newest results, and failures, that are taken of each cell on each device."""
 MOST_RESULTS: Final = 3000
-MOST_FAILED: Final = 1000
+MOST_FAILED: Final = 200
 """Failures of a comparison, each with its last output."""
 MOST_FAILURES: Final = 100
 """Those of a sweep's report."""

@@ -53,16 +53,6 @@ class OutcomeReader(SoundReader):
         """Return the newest failures that a filter keeps, oldest first; and how many it keeps."""
         return self._selected("failure", wanted, newest, self.failures, failure_of)
 
-    def stored_outcomes(self, kind: str, wanted: OutcomeFilter) -> int:
-        """Return how many results, or failures, a filter keeps, damaged ones among them.
-
-        Raises StoreDamaged if an index is damaged.
-        """
-        with self._snapshot() as (snapshot, connection):
-            tagged = tagged_sweeps(snapshot, wanted) if wanted.tags else None
-            kept = numbers_of(connection, kind, wanted, tagged).order_by(None).subquery()
-            return connection.scalar(select(func.count()).select_from(kept)) or 0
-
     def _by_age(self, sweep_id: str | None = None) -> list[StoredResult]:
         rows = self._outcomes("result", sweep_id)
         return self._made(rows, result_of, "the result of run", "run_id")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, and_, or_
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
 from controller.contracts.errors import StoreDamaged
 from controller.contracts.outcome_filter import (
@@ -45,6 +45,17 @@ class PageReader(OutcomeReader):
     def failure_page(self, wanted: OutcomeFilter, asked: PageRequest) -> FailurePage:
         """Return a page of the failures that a filter keeps, as `result_page` does."""
         return FailurePage(*self._page(FAILURE, failure_of, wanted, asked))
+
+    def stored_outcomes(self, kind: str, wanted: OutcomeFilter) -> int:
+        """Return how many results, or failures, a filter keeps, damaged ones among them.
+
+        Raises StoreDamaged if an index is damaged.
+        """
+        with self._snapshot() as (snapshot, connection):
+            require_keys(connection, str(self._path))
+            tagged = tagged_sweeps(snapshot, wanted) if wanted.tags else None
+            kept = numbers_by_keys(connection, kind, wanted, tagged).subquery()
+            return connection.scalar(select(func.count()).select_from(kept)) or 0
 
     def before_newest(self, kind: str, wanted: OutcomeFilter, newest: int) -> Place | None:
         """Return the place behind which are the newest of the results, or failures, that a filter

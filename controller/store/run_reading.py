@@ -41,12 +41,16 @@ class RunReader(LiveReader):
         return [run for run in runs if not (open_only and run.state.terminal)]
 
     def stored_runs(self, sweep_id: str | None = None) -> int:
-        """Return how many runs a sweep, or all, were given; damaged and lost ones among them."""
-        sweeps = tables.sweeps.c
-        query = select(func.sum(sweeps.runs))
-        query = query if sweep_id is None else query.where(sweeps.sweep_id == sweep_id)
-        with self._snapshot() as (_, connection):
-            return connection.scalar(query) or 0
+        """Return how many runs a sweep, or all, were given; damaged and lost ones among them.
+
+        A damaged sweep does not tell: its rows are counted.
+        """
+        of = tables.runs.c.sweep_id
+        with self._snapshot() as (snapshot, connection):
+            rows = connection.execute(select(of, func.count()).group_by(of)).all()
+            given = {str(sweep): count for sweep, count in rows}
+            given |= {row["sweep_id"]: row["runs"] for row in snapshot.sweeps()}
+        return sum(given.values()) if sweep_id is None else given.get(sweep_id, 0)
 
     def stored_sweeps(self) -> int:
         """Return how many sweeps are stored, damaged ones among them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import stat
@@ -214,12 +215,13 @@ async def test_a_server_that_cannot_be_started_leaves_nothing_open(
     if missing == "log":  # a folder has its place, so that no log can be begun
         (tmp_path / "adb" / "adb.log").mkdir(parents=True)
     monkeypatch.setenv("PATH", str(tmp_path))
+    gc.collect()  # what other tests left open is no part of the count
     before = 0
     for _ in range(20):
         with pytest.raises(error, match=words):
             await PrivateServer.start(tmp_path / "adb")
         before = before or _descriptors()  # the first start may open what the loop keeps
-    assert _descriptors() == before
+    assert _descriptors() <= before
 
 
 def _descriptors() -> int:

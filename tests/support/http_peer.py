@@ -59,7 +59,10 @@ def answering(peer: Peer) -> Iterator[Peer]:
 
         def has_left(self) -> bool:
             readable, _, _ = select.select([self.connection], [], [], LOOK_S)
-            return bool(readable) and not self.connection.recv(1)
+            try:
+                return bool(readable) and not self.connection.recv(1)
+            except ConnectionError:  # it left before it was answered
+                return True
 
         do_POST = do_GET  # noqa: N815 - the name that http.server calls
 

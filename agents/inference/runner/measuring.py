@@ -74,7 +74,9 @@ def _told(
     try:
         return _logged(spec, prepared, facts, objection)
     except (logs.LogUnreadable, ArithmeticError) as error:
-        raise clock_set(objection) if objection else log_unreadable(str(error)) from error
+        if objection and passed.is_set:  # a slew leaves no log that can't be read
+            raise clock_set(objection) from error
+        raise log_unreadable(str(error)) from error
 
 
 def _logged(

@@ -64,9 +64,14 @@ class Clocks:
         return self.monotonic_s - self.raw_s
 
     @property
+    def is_set(self) -> bool:
+        """Whether the wall clock was set while this passed."""
+        return abs(self.set_by_s) - self.within_s > LEAST_S
+
+    @property
     def objection(self) -> str | None:
         """Why LoadGen's times of what passed are wrong, or None."""
-        if abs(self.set_by_s) - self.within_s > LEAST_S:
+        if self.is_set:
             # The monotonic clock stands while the device is suspended.
             slept = ", or the device was suspended" if self.set_by_s > 0 else ""
             return _measured_by_it(f"set by {self.set_by_s:+.3g} s during the run{slept}")

@@ -169,12 +169,18 @@ class PrivateServer:
             process, heard = await self._begin(adb)
         except OSError as error:
             tried = f"start an adb server on {self.address}"
-            remedy = f"Let this user write to {self.folder}, and have setsid (util-linux) on PATH."
-            raise AdbUnavailable(tried, str(error), remedy) from error
+            raise AdbUnavailable(tried, str(error), self._remedy(error)) from error
         answer = await _read_all(heard)
         await process.wait()
         if answer != b"OK\n":
             raise self._not_started(adb_log)
+
+    def _remedy(self, error: OSError) -> str:
+        if isinstance(error, FileNotFoundError):
+            return "Have setsid (util-linux) on PATH."
+        if isinstance(error, PermissionError | IsADirectoryError):
+            return f"Let this user write to {self.folder}."
+        return "Mend that; it is tried again."
 
     async def _begin(self, adb: str) -> tuple[asyncio.subprocess.Process, int]:
         """Start a server; return the process that starts it, and the descriptor on which it says

@@ -66,8 +66,8 @@ def price_of(group: Group, prices: Prices) -> tuple[float | None, str]:
     if any(team.keys() != devices.keys() for team in teams):
         return None, f"{named} {group.origin.workload} with other hosts in each repeat."
     if missing := [name for device, name in devices.items() if device not in prices.an_hour]:
-        lacking = f"of which {', '.join(missing)} lacks the label {PRICE}"
-        return None, f"{named} {group.origin.workload} on {len(devices)} hosts, {lacking}."
+        lacking = f"no price of {', '.join(missing)} (label {PRICE})"
+        return None, f"{named} {group.origin.workload} on {len(devices)} hosts; {lacking}."
     return sum(prices.an_hour[device] for device in devices), ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -169,6 +170,35 @@ def test_the_total_of_an_export_counts_what_is_damaged(tmp_path: Path, path: str
         for params in ({}, {"format": "parquet"}) if "results" in path else ({},):
             answer = api.get(path, params=params)
             assert (answer.status_code, answer.headers[TOTAL]) == (200, total)
+
+
+def test_so_does_that_of_one_device(tmp_path: Path) -> None:
+    home, device = prepared(tmp_path / "home"), {"device": "phone-1"}
+    with served(home) as api:
+        answer = api.get("/results/export", params=device)
+        total, run = answer.headers[TOTAL], json.loads(answer.text.splitlines()[0])["run_id"]
+    with closing(sqlite3.connect(home.store)) as connection, connection:
+        of_run = "UPDATE outcomes SET device_id = 'none' WHERE run_id = ?"
+        assert connection.execute(of_run, [run]).rowcount == 1
+    with served(home) as api, closing(ApiReader(context_of(api), lambda _: None)) as farm:
+        left = api.get("/results/export", params=device)
+        assert (left.headers[TOTAL], len(left.text.splitlines())) == (total, int(total) - 1)
+        shown, count = farm.selected_results(OutcomeFilter(device="phone-1"))
+        assert len(shown) == count == int(total) - 1, "no more are there to be asked for"
+
+
+@pytest.mark.parametrize("runs", ["'12x'", "9223372036854775807", "1000000"])
+def test_a_damaged_sweep_does_not_say_how_many_runs_there_are(tmp_path: Path, runs: str) -> None:
+    home = prepared(tmp_path / "home")
+    with closing(sqlite3.connect(home.store)) as connection, connection:
+        others = "SELECT sum(runs) FROM sweeps WHERE number > 1"
+        rows = "SELECT count(*) FROM runs JOIN sweeps USING (sweep_id) WHERE number = 1"
+        stored = sum(connection.execute(query).fetchone()[0] for query in (others, rows))
+        changed = f"UPDATE sweeps SET runs = {runs} WHERE number = 1"
+        assert connection.execute(changed).rowcount == 1
+    with served(home) as api:
+        answer = api.get("/runs/export")
+        assert (answer.status_code, int(answer.headers[TOTAL])) == (200, stored)
 
 
 CALLS = (

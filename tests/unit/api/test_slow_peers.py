@@ -224,7 +224,8 @@ def test_who_opens_streams_and_leaves_takes_none_for_long(tmp_path: Path) -> Non
                 said.add(answer.status_code)
         assert 200 in said
         eventually(lambda: not quiet.held, "the controller's streams have ended")
-        assert quiet.most_held <= 3
+        # The end of one may be seen there only after the next has begun in its place.
+        assert quiet.most_held <= 2 * 3
         with watching(api, Scope.VIEWER) as answer:
             assert answer.status_code == 200
 

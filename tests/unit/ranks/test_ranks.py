@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 import torch
+from torch import distributed
 
 from agents.attempts.worker_process import WorkerProcess
 from agents.backends.stepping import OneProcess
@@ -207,11 +211,59 @@ def test_ranks_listen_at_the_address_of_their_host_only() -> None:
     assert [program.communicate()[0] for program in programs] == list(addresses)
 
 
-def test_a_short_deadline_leaves_time_to_tell_of_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_short_deadline_leaves_time_to_tell_of_it(tmp_path: Path, index: int) -> None:
     (port,) = free_ports(1, "127.0.0.1")
-    place = RankPlace(rank=0, ranks=2, meeting_point=str(tmp_path / "store"), local=1)
+    place = RankPlace(rank=index, ranks=2, meeting_point=str(tmp_path / "store"), local=1)
     with pytest.raises(WorkerFault, match="did not meet within 1 s"):
-        join(place, share(0, port), deadline_s=2)
+        join(place, share(index, port), deadline_s=2)
+
+
+class LonelyStore:
+    """One whose first rank never meets the others; keeps the limits it was given."""
+
+    def __init__(self) -> None:
+        self.limits: list[timedelta] = []
+
+    def __call__(self, *arguments: Any, **_: object) -> LonelyStore:  # noqa: ANN401
+        self.limits.append(arguments[-1])
+        return self
+
+    def wait(self, _: list[str], limit: timedelta) -> None:
+        self.limits.append(limit)
+        raise RuntimeError("nobody came")
+
+
+def test_torch_waits_for_no_listener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does up to twice as long as it may, so that the run's deadline would come first."""
+    monkeypatch.setattr(distributed, "TCPStore", store := LonelyStore())
+    (port,) = free_ports(1, "127.0.0.1")
+    place = RankPlace(rank=1, ranks=2, meeting_point=str(tmp_path / "store"), local=1)
+    with pytest.raises(WorkerFault, match="did not meet within 1 s"):
+        join(place, share(1, port), deadline_s=2)
+    assert not store.limits
+
+
+def test_a_late_connection_has_what_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distributed, "TCPStore", store := LonelyStore())
+    connect, refusals = socket.create_connection, [ConnectionRefusedError()]
+
+    def late(*arguments: Any) -> socket.socket:  # noqa: ANN401
+        if refusals:
+            raise refusals.pop()
+        return connect(*arguments)
+
+    monkeypatch.setattr(socket, "create_connection", late)
+    place = RankPlace(rank=1, ranks=2, meeting_point=str(tmp_path / "store"), local=1)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        pytest.raises(WorkerFault, match="nobody came"),
+    ):
+        join(place, share(1, listener.getsockname()[1]), deadline_s=200)
+    built, met = store.limits
+    assert met <= built < timedelta(seconds=100), "half the deadline, less one look"
 
 
 async def test_a_host_that_loses_another_waits_to_be_ended(

@@ -146,8 +146,8 @@ def test_a_training_on_several_hosts_costs_the_sum_of_their_prices() -> None:
 @pytest.mark.parametrize(
     ("results", "priced", "why"),
     [
-        ([on_hosts("a", "b")], ("a",), "2 hosts, of which name of b lacks the label price_per"),
-        ([on_hosts("a", "b")], ("b",), "2 hosts, of which a lacks the label price_per_hour."),
+        ([on_hosts("a", "b")], ("a",), "2 hosts; no price of name of b (label price_per"),
+        ([on_hosts("a", "b")], ("b",), "2 hosts; no price of a (label price_per_hour)."),
         ([on_hosts("a", "b"), on_hosts("a", "c", repeat=1)], "abc", "other hosts in each repeat."),
         (
             [on_hosts("a", "b").model_copy(update={"environment": {"hosts": ("a", "b")}})],

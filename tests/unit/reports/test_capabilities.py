@@ -288,6 +288,8 @@ def test_words_of_a_phone_are_one_line_of_bounded_length() -> None:
         (Blame.DEVICE, "hung", False),
         (Blame.DEVICE, "disk_full", False),
         (Blame.DEVICE, "storage_full", False),
+        (Blame.DEVICE, "no_result", False),
+        (Blame.DEVICE, "cores_changed", False),
         (Blame.HARNESS, "lost", False),
         (Blame.WORKLOAD, "deadline", False),
         (Blame.HARNESS, "adb_server", False),
