@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -145,8 +145,9 @@ def test_one_who_submits_waits_for_the_controller(
 ) -> None:
     sweep = Sweep(name="s", workload="w", stack="t", scenario="offline")
     home = Home(tmp_path / "home")
+    patient = replace(SHORT, restart_s=3.0)  # longer than a first try takes on a busy machine
     with impostor_of(home) as running, pytest.raises(FarmSilent):
-        FarmClient(home, {}, SHORT).submit(sweep, again=True)
+        FarmClient(home, {}, patient).submit(sweep, again=True)
     assert running.heard == b""
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith(
